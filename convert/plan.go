@@ -1,0 +1,322 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/wstore/wstore/format"
+	"github.com/wstore/wstore/ingest"
+	"github.com/wstore/wstore/internal/near"
+	"github.com/wstore/wstore/reader"
+)
+
+// plan says what is read and how it is stored.
+type plan struct {
+	read   ingest.Plan
+	groups []format.Group    // the schema's, label ends last, a group of one column each
+	floats int               // float32 columns, in order of the groups
+	breaks []format.BreakSet // gap first; its MaxGap and the reaches are in nanoseconds until the unit is known
+	skip   []SkippedColumn   // columns of the inputs that are not stored
+	hint   string            // what the user may have wanted
+	ticker string            // the column's name, or empty
+	time   string
+}
+
+// SkippedColumn is a column of the inputs that is not stored.
+type SkippedColumn struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
+}
+
+// planner resolves the names of Options.
+type planner struct {
+	o      *Options
+	s      *ingest.Survey
+	use    map[int]string // what each used column is for
+	p      *plan
+	inputs string // for errors
+}
+
+func newPlan(o *Options, s *ingest.Survey) (*plan, error) {
+	b := &planner{o: o, s: s, use: map[int]string{}, p: &plan{}, inputs: s.Sources[0].Path}
+	steps := []func() error{b.keys, b.named, b.features, b.labelEnds, b.breakSets}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	b.skipped()
+	schema := &format.Schema{Groups: b.p.groups, Breaks: b.p.breaks}
+	if err := schema.Validate(); err != nil {
+		return nil, &UsageError{err.Error() + "; choose other names with --columns, --group or --break"}
+	}
+	return b.p, nil
+}
+
+// UsageError is a choice in Options that can't be.
+type UsageError struct{ text string }
+
+func (e *UsageError) Error() string { return e.text }
+
+func usage(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
+
+func (b *planner) column(name string) (int, error) {
+	if i := b.s.Index(name); i >= 0 {
+		return i, nil
+	}
+	names := make([]string, len(b.s.Columns))
+	for i, c := range b.s.Columns {
+		names[i] = c.Name
+	}
+	return 0, &reader.NotFoundError{Path: b.inputs, Kind: "column", Name: name, Near: near.Names(name, names)}
+}
+
+// take resolves a name and notes what the column is for.
+func (b *planner) take(name, what string) (int, error) {
+	i, err := b.column(name)
+	if err != nil {
+		return 0, err
+	}
+	if other, used := b.use[i]; used {
+		return 0, usage("column %q is %s and %s; name it once", name, other, what)
+	}
+	b.use[i] = what
+	return i, nil
+}
+
+// keys finds the columns of time and ticker.
+func (b *planner) keys() (err error) {
+	b.p.read.Ticker = -1
+	if b.o.Ticker != "" {
+		if b.p.read.Ticker, err = b.take(b.o.Ticker, "the ticker"); err != nil {
+			return err
+		}
+		b.p.ticker = b.o.Ticker
+	}
+	if b.o.Time != "" {
+		b.p.read.Time, err = b.take(b.o.Time, "the time")
+	} else if b.p.read.Time, err = b.s.TimeColumn(); err == nil {
+		_, err = b.take(b.s.Columns[b.p.read.Time].Name, "the time")
+	}
+	b.p.time = b.s.Columns[b.p.read.Time].Name
+	return err
+}
+
+// named takes the columns of --group, --target and --mask, which `features` then leaves out.
+func (b *planner) named() error {
+	for _, g := range b.o.Groups {
+		if err := b.group(g.Name, g.Columns, "in group "+strconv.Quote(g.Name), format.Value); err != nil {
+			return err
+		}
+	}
+	var targets []format.Column
+	var names []string
+	for _, t := range b.o.Targets {
+		c, err := b.target(t)
+		if err != nil {
+			return err
+		}
+		names = append(names, c.Name)
+		targets = append(targets, c)
+	}
+	if err := b.group("targets", names, "a target", format.Value); err != nil {
+		return err
+	}
+	if len(targets) > 0 {
+		b.p.groups[len(b.p.groups)-1].Columns = targets
+	}
+	return b.group("masks", b.o.Masks, "a mask", format.Mask)
+}
+
+// group adds a float32 group of columns.
+func (b *planner) group(name string, columns []string, what string, role format.Role) error {
+	if len(columns) == 0 {
+		return nil
+	}
+	g := format.Group{Name: name, DType: format.Float32}
+	for _, c := range columns {
+		i, err := b.take(c, what)
+		if err != nil {
+			return err
+		}
+		g.Columns = append(g.Columns, format.Column{Name: c, Role: role})
+		b.p.read.Floats = append(b.p.read.Floats, i)
+		b.p.read.Masks = append(b.p.read.Masks, role == format.Mask)
+	}
+	b.p.groups = append(b.p.groups, g)
+	b.p.floats += len(columns)
+	return nil
+}
+
+// target resolves a name with a reach: an existing column's whole name wins, else the text is split at its last colon.
+func (b *planner) target(text string) (format.Column, error) {
+	if b.s.Index(text) >= 0 {
+		return format.Column{Name: text}, nil
+	}
+	at := strings.LastIndexByte(text, ':')
+	if at < 0 {
+		_, err := b.column(text)
+		return format.Column{}, err
+	}
+	c := format.Column{Name: text[:at]}
+	reach := text[at+1:]
+	if _, err := b.column(c.Name); err != nil {
+		return c, err
+	}
+	if n, err := strconv.ParseUint(reach, 10, 31); err == nil {
+		c.ReachKind, c.Reach = format.ReachRows, int64(n)
+		return c, nil
+	}
+	if d, err := ParseDuration(reach); err == nil {
+		c.ReachKind, c.Reach = format.ReachDuration, int64(d)
+		return c, nil
+	}
+	i, err := b.column(reach)
+	if err != nil {
+		return c, fmt.Errorf("reach %q of target %q is neither rows, a duration nor a column: %w", reach, c.Name, err)
+	}
+	if what := b.use[i]; what != "" && what != "label ends" {
+		return c, usage("column %q is %s and the label ends of %q; name it once", reach, what, c.Name)
+	}
+	b.use[i] = "label ends"
+	at = slices.Index(b.p.read.Times, i)
+	if at < 0 {
+		at = len(b.p.read.Times)
+		b.p.read.Times = append(b.p.read.Times, i)
+	}
+	c.ReachKind, c.Reach = format.ReachColumn, int64(at) // labelEnds adds the columns before it
+	return c, nil
+}
+
+// features makes the first group: the columns asked for, or all numeric ones that are left.
+func (b *planner) features() error {
+	names := b.o.Columns
+	if names == nil {
+		for i, c := range b.s.Columns {
+			if b.use[i] == "" && (c.Kind == ingest.Float || c.Kind == ingest.Empty) && !b.breakColumn(c.Name) {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	rest, masks := b.p.read.Floats, b.p.read.Masks
+	groups := b.p.groups
+	b.p.read.Floats, b.p.read.Masks, b.p.groups = nil, nil, nil
+	if err := b.group("features", names, "a feature", format.Value); err != nil {
+		return err
+	}
+	b.p.read.Floats = append(b.p.read.Floats, rest...)
+	b.p.read.Masks = append(b.p.read.Masks, masks...)
+	b.p.groups = append(b.p.groups, groups...)
+	if b.p.floats == 0 {
+		return &ingest.UnusableError{Path: b.inputs, Reason: "it has no numeric column", Hint: "name columns with --columns"}
+	}
+	return nil
+}
+
+func (b *planner) breakColumn(name string) bool {
+	return slices.ContainsFunc(b.o.Breaks, func(k Break) bool { return k.Column == name })
+}
+
+// labelEnds adds an int64 group for each column of label ends.
+func (b *planner) labelEnds() error {
+	for gi := range b.p.groups {
+		for ci := range b.p.groups[gi].Columns {
+			if c := &b.p.groups[gi].Columns[ci]; c.ReachKind == format.ReachColumn {
+				c.Reach += int64(b.p.floats)
+			}
+		}
+	}
+	for _, i := range b.p.read.Times {
+		name := b.s.Columns[i].Name
+		b.p.groups = append(b.p.groups, format.Group{
+			Name: "label_end." + name, DType: format.Int64, Columns: []format.Column{{Name: name, Role: format.LabelEnd}},
+		})
+	}
+	return nil
+}
+
+func (b *planner) breakSets() error {
+	if b.o.MaxGap > 0 {
+		b.p.breaks = append(b.p.breaks, format.BreakSet{Name: "gap", Kind: format.BreakGap, MaxGap: int64(b.o.MaxGap)})
+	}
+	for _, k := range b.o.Breaks {
+		i, err := b.column(k.Column)
+		if err != nil {
+			return err
+		}
+		b.p.read.Texts = append(b.p.read.Texts, i)
+		b.p.breaks = append(b.p.breaks, format.BreakSet{Name: k.Name, Kind: format.BreakColumn, Source: k.Column})
+	}
+	return nil
+}
+
+// skipped notes the columns that are left, and what to make of them.
+func (b *planner) skipped() {
+	for i, c := range b.s.Columns {
+		if b.use[i] != "" || b.breakColumn(c.Name) {
+			continue
+		}
+		why := "not among --columns"
+		if b.o.Columns == nil {
+			why = "it holds " + map[ingest.Kind]string{ingest.Text: "text", ingest.Time: "times"}[c.Kind]
+			if c.Example != "" {
+				why += fmt.Sprintf(", such as %q", c.Example)
+			}
+		}
+		b.p.skip = append(b.p.skip, SkippedColumn{c.Name, why})
+		if c.Kind == ingest.Text && b.p.read.Ticker < 0 && b.p.hint == "" {
+			switch {
+			case c.Constant && len(b.s.Sources) > 1:
+				b.p.hint = fmt.Sprintf("tickers are named after the files; column %q is the same in each file: --ticker %q takes them from it", c.Name, c.Name)
+			case len(b.s.Sources) == 1:
+				b.p.hint = fmt.Sprintf("the file is one ticker named after it; if column %q names tickers, use --ticker %q", c.Name, c.Name)
+			}
+		}
+	}
+}
+
+// schema returns the schema in the given unit, which must divide every duration of the plan.
+func (p *plan) schema(unit format.Unit, zone string) *format.Schema {
+	per := int64(unit.Duration())
+	s := &format.Schema{Unit: unit, Zone: zone, Breaks: slices.Clone(p.breaks)}
+	for i := range s.Breaks {
+		s.Breaks[i].MaxGap /= per
+	}
+	for _, g := range p.groups {
+		g.Columns = slices.Clone(g.Columns)
+		for i := range g.Columns {
+			if c := &g.Columns[i]; c.ReachKind == format.ReachDuration {
+				c.Reach /= per
+			}
+		}
+		s.Groups = append(s.Groups, g)
+	}
+	return s
+}
+
+// precision finds the coarsest unit that times and durations are whole numbers of.
+type precision struct{ rest [3]bool } // some value is no whole number of seconds, milliseconds, microseconds
+
+func (p *precision) add(nanos int64) {
+	if p.rest[2] || nanos == 0 {
+		return
+	}
+	for i, per := range [3]time.Duration{time.Second, time.Millisecond, time.Microsecond} {
+		if nanos%int64(per) == 0 {
+			return
+		}
+		p.rest[i] = true
+	}
+}
+
+func (p *precision) unit() format.Unit {
+	for u, rest := range p.rest {
+		if !rest {
+			return format.Unit(u)
+		}
+	}
+	return format.Nanosecond
+}

@@ -1,0 +1,212 @@
+package convert
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/wstore/wstore/format"
+	"github.com/wstore/wstore/ingest"
+	"github.com/wstore/wstore/reader"
+)
+
+// Report says what a conversion read, kept, left out and changed. Its JSON form is stable.
+type Report struct {
+	Schema          int             `json:"schema"`
+	Files           int             `json:"files"`
+	SkippedFiles    []string        `json:"skipped_files"` // of folders, of other kinds
+	EmptyFiles      []string        `json:"empty_files"`   // without rows
+	Tickers         int             `json:"tickers"`
+	RowsRead        int64           `json:"rows_read"` // that could be read
+	RowsKept        int64           `json:"rows_kept"`
+	RowsSkipped     int64           `json:"rows_skipped"` // that could not be read, with Options.SkipBad
+	FirstSkipped    string          `json:"first_skipped,omitempty"`
+	Duplicates      int64           `json:"duplicates"`    // rows left out because another has their ticker and time
+	Contradictory   int64           `json:"contradictory"` // those of them that differ from it
+	UnsortedTickers int             `json:"unsorted_tickers"`
+	Columns         []ColumnReport  `json:"columns"`
+	SkippedColumns  []SkippedColumn `json:"skipped_columns"`
+	Gaps            []Gap           `json:"largest_gaps"` // longest first
+	TimeMin         *time.Time      `json:"time_min"`
+	TimeMax         *time.Time      `json:"time_max"`
+	Hints           []string        `json:"hints"`
+
+	// What the finished file says; not part of its provenance.
+	Output   string       `json:"output,omitempty"`
+	Bytes    int64        `json:"file_bytes,omitempty"`
+	Padding  int64        `json:"padding_bytes,omitempty"`
+	Index    int64        `json:"index_bytes,omitempty"`
+	Digest   string       `json:"digest,omitempty"`
+	Lookback *LookbackUse `json:"lookback,omitempty"`
+}
+
+// ColumnReport says what became of a float32 column's cells.
+type ColumnReport struct {
+	Name        string  `json:"name"`
+	Group       string  `json:"group"`
+	Missing     int64   `json:"missing"`
+	NonFinite   int64   `json:"non_finite"` // those of the missing that were NaN or infinite
+	Inexact     int64   `json:"inexact"`    // values that float32 can't hold exactly
+	MaxRelError float64 `json:"max_relative_error"`
+}
+
+// Gap is a time without rows between two rows of a ticker.
+type Gap struct {
+	From    time.Time `json:"from"`
+	To      time.Time `json:"to"`
+	Tickers int       `json:"tickers"` // that have it
+}
+
+// LookbackUse says what a lookback finds.
+type LookbackUse struct {
+	Lookback int      `json:"lookback"`
+	Windows  int      `json:"windows"`
+	TooShort []string `json:"too_short"` // tickers that have no window
+}
+
+const keptGaps = 5
+
+// gap notes a gap, in nanoseconds since the epoch, if it is among the largest.
+func (r *Report) gap(from, to int64) {
+	length := uint64(to) - uint64(from)
+	if len(r.Gaps) == keptGaps && length < gapLength(&r.Gaps[keptGaps-1]) {
+		return
+	}
+	g := Gap{time.Unix(0, from).UTC(), time.Unix(0, to).UTC(), 1}
+	at := 0
+	for ; at < len(r.Gaps); at++ {
+		if r.Gaps[at].From.Equal(g.From) && r.Gaps[at].To.Equal(g.To) {
+			r.Gaps[at].Tickers++
+			return
+		}
+		if l := gapLength(&r.Gaps[at]); l < length || l == length && g.From.Before(r.Gaps[at].From) {
+			break
+		}
+	}
+	r.Gaps = slices.Insert(r.Gaps, at, g)
+	r.Gaps = r.Gaps[:min(len(r.Gaps), keptGaps)]
+}
+
+func gapLength(g *Gap) uint64 { return uint64(g.To.UnixNano()) - uint64(g.From.UnixNano()) }
+
+// fill takes over what reading found.
+func (c *conversion) fill(stats *ingest.Stats) {
+	r := &c.report
+	r.RowsRead, r.RowsSkipped, r.FirstSkipped = stats.Rows, stats.Skipped, stats.FirstSkipped
+	r.SkippedColumns = append([]SkippedColumn{}, c.plan.skip...)
+	k := 0
+	for _, g := range c.plan.groups {
+		if g.DType != format.Float32 {
+			continue
+		}
+		for _, col := range g.Columns {
+			s := stats.Columns[k]
+			r.Columns = append(r.Columns, ColumnReport{col.Name, g.Name, s.Missing, s.NonFinite, s.Inexact, s.MaxRelError})
+			k++
+		}
+	}
+	if c.plan.hint != "" {
+		r.Hints = append(r.Hints, c.plan.hint)
+	}
+	if len(r.Gaps) > 0 && c.o.MaxGap == 0 {
+		r.Hints = append(r.Hints, "windows cross gaps; --max-gap, such as --max-gap 5d, makes breaks of them")
+	}
+}
+
+// provenance is the JSON text kept in the file. It holds nothing that differs from run to run.
+func (c *conversion) provenance() ([]byte, error) {
+	type input struct {
+		Name  string `json:"name"`
+		Bytes int64  `json:"bytes"`
+	}
+	type options struct {
+		Ticker      string      `json:"ticker,omitempty"`
+		Time        string      `json:"time"`
+		TimeFormat  string      `json:"time_format,omitempty"`
+		Zone        string      `json:"zone,omitempty"`
+		Columns     []string    `json:"columns,omitempty"`
+		Targets     []string    `json:"targets,omitempty"`
+		Groups      []Group     `json:"groups,omitempty"`
+		Masks       []string    `json:"masks,omitempty"`
+		MaxGap      string      `json:"max_gap,omitempty"`
+		Breaks      []Break     `json:"breaks,omitempty"`
+		OnDuplicate OnDuplicate `json:"on_duplicate"`
+		SkipBad     bool        `json:"skip_bad"`
+	}
+	p := struct {
+		Schema  int     `json:"schema"`
+		Program string  `json:"program"`
+		Version string  `json:"version,omitempty"`
+		Options options `json:"options"`
+		Inputs  []input `json:"inputs"`
+		Report  *Report `json:"report"`
+	}{Schema: 1, Program: "wstore convert", Version: c.o.Version, Report: &c.report}
+	o := c.o
+	p.Options = options{
+		o.Ticker, c.plan.time, o.TimeFormat, o.Zone, o.Columns, o.Targets, o.Groups, o.Masks, "", o.Breaks, o.OnDuplicate, o.SkipBad,
+	}
+	if o.MaxGap > 0 {
+		p.Options.MaxGap = o.MaxGap.String()
+	}
+	for _, s := range c.survey.Sources {
+		p.Inputs = append(p.Inputs, input{filepath.Base(s.Path), s.Size})
+	}
+	return json.Marshal(p)
+}
+
+// read adds what the finished file says.
+func (r *Report) read(s *reader.Store, lookback int) error {
+	m := s.Meta()
+	r.Output, r.Bytes, r.Digest = s.Path(), m.Newest.End, hex.EncodeToString(m.Digest[:])
+	for _, p := range m.Layout.Padding {
+		r.Padding += p.To - p.From
+	}
+	r.Index = m.Section(format.TagIndex).Length + format.CatalogEntry
+	if r.Padding*10 > r.Bytes && m.Newest.Align() > 64 {
+		r.Hints = append(r.Hints, fmt.Sprintf("%d %% of the file is padding; --align 64 saves most of it", r.Padding*100/r.Bytes))
+	}
+	if err := r.times(s); err != nil || lookback == 0 {
+		return err
+	}
+	q := reader.Query{Lookback: lookback}
+	if _, err := s.Group("features"); err != nil {
+		q.Inputs = []string{m.Schema.Groups[0].Name}
+	}
+	w, err := s.Windows(q)
+	if err != nil {
+		return err
+	}
+	r.Lookback = &LookbackUse{Lookback: lookback, Windows: w.Len(), TooShort: []string{}}
+	for t, name := range s.Tickers() {
+		if from, to := w.Range(t); from == to {
+			r.Lookback.TooShort = append(r.Lookback.TooShort, name)
+		}
+	}
+	return nil
+}
+
+// times sets the first and the last time.
+func (r *Report) times(s *reader.Store) error {
+	for t := range s.Tickers() {
+		n := s.Rows(t)
+		if n == 0 {
+			continue
+		}
+		first, err := s.Time(t, 0)
+		last, err2 := s.Time(t, n-1)
+		if err := errors.Join(err, err2); err != nil {
+			return err
+		}
+		if r.TimeMin == nil || first.Before(*r.TimeMin) {
+			r.TimeMin = &first
+		}
+		if r.TimeMax == nil || last.After(*r.TimeMax) {
+			r.TimeMax = &last
+		}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package ingest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// RowError is a row that cannot be read.
+type RowError struct {
+	Path   string
+	Line   int64  // 1-based line of the row's first byte
+	Column string // name of the column; "" when the row as a whole is at fault
+	Value  string // the cell's text, shortened; "" when the row as a whole is at fault
+	Reason string // what is wrong
+	Hint   string // what to try
+}
+
+// Error gives path:line, column, value, reason and hint.
+func (e *RowError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%d: ", e.Path, e.Line)
+	if e.Column != "" {
+		fmt.Fprintf(&b, "column %q: ", e.Column)
+	}
+	if e.Value != "" {
+		fmt.Fprintf(&b, "%q ", e.Value)
+	}
+	b.WriteString(e.Reason)
+	if e.Hint != "" {
+		b.WriteString("; " + e.Hint)
+	}
+	return b.String()
+}
+
+// UnusableError is an input that cannot be read at all: not CSV, damaged, with
+// a header that does not fit, or without a single row.
+type UnusableError struct {
+	Path   string // the file, folder or pattern; "" when the inputs together are at fault
+	Reason string // what is wrong
+	Hint   string // what to try
+	Err    error  // the cause, if there is one
+}
+
+// Error gives path, reason, cause and hint.
+func (e *UnusableError) Error() string {
+	var b strings.Builder
+	if e.Path != "" {
+		b.WriteString(e.Path + ": ")
+	}
+	b.WriteString(e.Reason)
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	if e.Hint != "" {
+		b.WriteString("; " + e.Hint)
+	}
+	return b.String()
+}
+
+// Unwrap gives the cause.
+func (e *UnusableError) Unwrap() error { return e.Err }
+
+// clip shortens text for an error.
+func clip(s string) string {
+	const most = 60
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// quoteAll lists names for an error, at most eight of them.
+func quoteAll(names []string) string {
+	var b strings.Builder
+	for i, n := range names {
+		if i == 8 {
+			fmt.Fprintf(&b, " and %d more", len(names)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Quote(clip(n)))
+	}
+	return b.String()
+}

@@ -1,0 +1,150 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Source is one input file.
+type Source struct {
+	Path string
+	Size int64 // bytes on disk
+}
+
+// Name is the file's base name without .csv, .tsv or .txt, and .gz: the ticker,
+// where it comes from the file's name. "BRK.B.csv" gives "BRK.B".
+func (s Source) Name() string {
+	name := filepath.Base(s.Path)
+	name = cutSuffixFold(name, ".gz")
+	for _, ext := range []string{".csv", ".tsv", ".txt"} {
+		if cut := cutSuffixFold(name, ext); cut != name {
+			return cut
+		}
+	}
+	return name
+}
+
+// Sources expands files, folders and glob patterns into input files, sorted by
+// the bytes of their paths, each file once.
+//
+// A file named itself is taken whatever its name. Of a folder, which is not
+// searched deeper, and of a pattern those files are taken that end in .csv or
+// .tsv, or these with .gz, in any case, and don't begin with a dot; the rest is
+// returned in skipped, sorted. A pattern that itself ends in an extension, such
+// as *.txt, takes all files that it matches.
+//
+// A path that does not exist is an error matching fs.ErrNotExist; a folder or
+// pattern without data is an *UnusableError.
+func Sources(paths []string) (srcs []Source, skipped []string, err error) {
+	if len(paths) == 0 {
+		return nil, nil, &UnusableError{Reason: "no input is named", Hint: "name a file, a folder or a pattern"}
+	}
+	seen := map[string]bool{}
+	add := func(path string, info fs.FileInfo) error {
+		if !info.Mode().IsRegular() {
+			return &UnusableError{Path: path, Reason: "is not a regular file, and input is read more than once",
+				Hint: "write it to a file first"}
+		}
+		key, err := filepath.Abs(path)
+		if err != nil {
+			return err
+		}
+		if !seen[key] {
+			seen[key] = true
+			srcs = append(srcs, Source{Path: path, Size: info.Size()})
+		}
+		return nil
+	}
+	// take adds those of the paths that a folder or pattern contributes.
+	take := func(of string, paths []string, all bool) error {
+		found := false
+		for _, path := range paths {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			if !info.Mode().IsRegular() || !all && !isData(path) {
+				skipped = append(skipped, path)
+				continue
+			}
+			found = true
+			if err := add(path, info); err != nil {
+				return err
+			}
+		}
+		if !found {
+			return &UnusableError{Path: of, Reason: "holds no .csv, .csv.gz, .tsv or .tsv.gz file",
+				Hint: "name the files themselves if they are called otherwise"}
+		}
+		return nil
+	}
+
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		switch {
+		case err == nil && info.IsDir():
+			entries, err := os.ReadDir(path)
+			if err != nil {
+				return nil, nil, err
+			}
+			names := make([]string, len(entries))
+			for i, e := range entries {
+				names[i] = filepath.Join(path, e.Name())
+			}
+			if err := take(path, names, false); err != nil {
+				return nil, nil, err
+			}
+		case err == nil:
+			if err := add(filepath.Clean(path), info); err != nil {
+				return nil, nil, err
+			}
+		case errors.Is(err, fs.ErrNotExist) && hasMeta(path):
+			names, err := filepath.Glob(path)
+			if err != nil {
+				return nil, nil, &UnusableError{Path: path, Reason: "is not a valid pattern", Err: err}
+			}
+			if len(names) == 0 {
+				return nil, nil, fmt.Errorf("%s: no file matches: %w", path, fs.ErrNotExist)
+			}
+			ext := filepath.Ext(path)
+			if err := take(path, names, len(ext) > 1 && !hasMeta(ext)); err != nil {
+				return nil, nil, err
+			}
+		default:
+			return nil, nil, err
+		}
+	}
+	slices.SortFunc(srcs, func(a, b Source) int { return strings.Compare(a.Path, b.Path) })
+	skipped = slices.DeleteFunc(skipped, func(p string) bool {
+		key, err := filepath.Abs(p)
+		return err == nil && seen[key] // named itself elsewhere
+	})
+	slices.Sort(skipped)
+	return srcs, slices.Compact(skipped), nil
+}
+
+// isData reports whether a folder's file is taken for data by its name. Names
+// that begin with a dot are those of the system and of editors.
+func isData(path string) bool {
+	name := filepath.Base(path)
+	if strings.HasPrefix(name, ".") {
+		return false
+	}
+	name = cutSuffixFold(name, ".gz")
+	return cutSuffixFold(name, ".csv") != name || cutSuffixFold(name, ".tsv") != name
+}
+
+// cutSuffixFold cuts an ASCII suffix off, in any case.
+func cutSuffixFold(s, suffix string) string {
+	if n := len(s) - len(suffix); n >= 0 && strings.EqualFold(s[n:], suffix) {
+		return s[:n]
+	}
+	return s
+}
+
+func hasMeta(pattern string) bool { return strings.ContainsAny(pattern, "*?[") }

@@ -1,0 +1,101 @@
+# wstore needs Go 1.26, Python 3.11 and make. `make help` lists what there is.
+#
+# Caches (the Python environment, the linter) are kept outside the checkout, in
+# $WSTORE_CACHE, else $XDG_CACHE_HOME/wstore, else ~/.cache/wstore.
+
+SHELL       := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+PYTHON    ?= python3
+FUZZTIME  ?= 10m
+FUZZSHORT ?= 5000x
+
+DEMO := build/demo.wst
+# Recursive, so that the environment is built only by the targets that use it.
+PY = $(shell $(PYTHON) tools/pyenv)
+# The packages whose tests depend on the word size, the byte order or on other goroutines:
+# all but the checks of the source text and of the documentation, which are the same everywhere.
+CODE = $(shell go list ./... | grep -v -e /internal/lint -e /internal/doctest -e /tools/)
+
+.PHONY: help build demo test test-go test-python test-all race fuzz fuzz-short cross test-386 lint bench notices docs fmt clean
+.DEFAULT_GOAL := help
+
+help: ## List the targets
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Build the command line tool, bin/wstore
+	go build -trimpath -o bin/wstore ./cmd/wstore
+
+demo: build ## Convert 100 real CSV files, show the windows, verify: a few seconds
+	@mkdir -p build
+	bin/wstore convert testdata/article-100x470 -o $(DEMO) --ticker Name --force
+	@echo
+	bin/wstore inspect $(DEMO) --lookback 60 --horizon 1 --inputs features --targets close
+	@echo
+	@echo "The first windows of 60 rows, and the last:"
+	bin/wstore windows $(DEMO) --lookback 60 --horizon 1 --targets close --limit 3
+	bin/wstore windows $(DEMO) --lookback 60 --horizon 1 --targets close --json | tail -n 3
+	@echo
+	bin/wstore verify $(DEMO)
+
+test: test-go test-python ## What to run before each commit: under five minutes
+
+test-go:
+	go vet ./...
+	go test ./...
+
+test-python: build
+	WSTORE=$(CURDIR)/bin/wstore PYTHONPATH=$(CURDIR)/python $(or $(PY),$(error no Python environment, see above)) -m pytest python/tests
+
+# Everything that `test` leaves out, and `test` itself. `make -o test test-all` adds without
+# repeating: for use directly after `make test`, as .ci/run does.
+test-all: test lint cross test-386 race fuzz-short ## test, and lint, race detector, short fuzzing, other platforms
+
+# -short: these two look for races and for faults of 32-bit words; the full counts ran in `test`.
+race:
+	tools/need-cc
+	CGO_ENABLED=1 go test -race -short $(CODE)
+
+# A CPU or kernel without 32-bit x86 still compiles and vets everything.
+test-386:
+	@if GOOS=linux GOARCH=386 CGO_ENABLED=0 tools/can-run; then \
+		echo "GOARCH=386 go test -short"; \
+		GOARCH=386 CGO_ENABLED=0 go test -short $(CODE); \
+	else \
+		echo "this machine does not run linux/386 programs: the 386 tests were compiled, not run"; \
+	fi
+
+cross:
+	@for p in darwin/arm64 windows/amd64 linux/386 linux/s390x; do \
+		echo "GOOS=$${p%/*} GOARCH=$${p#*/} go vet, go build"; \
+		GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 go vet ./...; \
+		GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 go build -trimpath -o build/cross/wstore-$${p%/*}-$${p#*/} ./cmd/wstore; \
+	done
+
+fuzz-short:
+	tools/fuzz $(FUZZSHORT)
+
+fuzz: ## Fuzz every target for FUZZTIME each (default 10m)
+	tools/fuzz $(FUZZTIME)
+
+lint: ## golangci-lint for Go; ruff and mypy for Python
+	tools/golangci-lint run ./...
+	$(or $(PY),$(error no Python environment, see above)) -m ruff check python tools/pyenv
+	$(PY) -m ruff format --check python tools/pyenv
+	cd python && $(PY) -m mypy wstore
+
+bench: ## Run the Go benchmarks
+	go test -run='^$$' -bench=. -benchmem ./...
+
+notices: ## Write THIRD_PARTY_NOTICES anew
+	go run ./tools/notices -w
+
+docs: ## Run the examples in README.md and docs/ and write their output into the text
+	go test ./internal/doctest -update
+
+fmt: ## Format Go and Python
+	gofmt -w .
+	$(or $(PY),$(error no Python environment, see above)) -m ruff format python tools/pyenv
+
+clean: ## Remove what was built here; caches outside the checkout stay
+	rm -rf bin build dist

@@ -13,10 +13,11 @@
 //	anchors        2 3 4         9       d e
 //	stride 2       2   4         9       d         each maximal run of anchors starts afresh
 //
-// What remains are arithmetic progressions of anchors, the runs. Prefix sums over their lengths number the windows,
+// What remains is kept as arithmetic progressions of anchors, the runs; single anchors that follow each other join.
+// Prefix sums over their lengths number the windows,
 //
-//	number       0 1 | 2 | 3
-//	run            0 | 1 | 2                       2 + 2k   9   d
+//	number       0 1       2 3
+//	run          2 + 2k    9 + 4k
 //
 // and a table that maps equal ranges of numbers (the buckets) to the run of their first number finds the run of a
 // window without a search, so long as few runs share a bucket:

@@ -287,7 +287,10 @@ func TestBig(t *testing.T) {
 	p := Panel{Rows: []int64{rows}, Index: &format.Index{
 		BreakLists: [][]int64{{1 << 39}}, Breaks: [][]format.Use{{{Ticker: 0, List: 0}}},
 	}}
-	q := Query{Breaks: []int{0}, Lookback: math.MaxInt32, Stride: 1000, TargetLength: math.MaxInt32, Horizons: []int64{math.MaxInt32}}
+	q := Query{
+		Breaks: []int{0}, Lookback: math.MaxInt32, Stride: 1000,
+		TargetLength: math.MaxInt32, Horizons: []int64{math.MaxInt32},
+	}
 	w, err := New(p, q)
 	require.NoError(t, err)
 	half := (int64(1<<39)-3*math.MaxInt32+1)/1000 + 1

@@ -3,7 +3,6 @@ package index
 import (
 	"fmt"
 	"iter"
-	"slices"
 	"sort"
 )
 
@@ -38,9 +37,10 @@ const (
 
 func (r *run) anchor(i int64) int64 { return r.base + i*int64(r.step) }
 
-// newWindows builds the buckets for runs, which it owns from then on.
+// newWindows copies runs, which have grown with room to spare, and builds the buckets.
 func newWindows(runs []run) *Windows {
-	w := &Windows{runs: slices.Clip(runs)}
+	w := &Windows{runs: make([]run, len(runs))}
+	copy(w.runs, runs)
 	if len(runs) == 0 {
 		return w
 	}
@@ -130,8 +130,9 @@ func (w *Windows) Range(ticker int) (from, to int) {
 	return behind(ticker), behind(ticker + 1)
 }
 
-// Runs yields the runs in order of their windows' numbers. A run of one anchor has step 1. Runs need not be
-// maximal: neighbours may be of equal step, and one may reach over breaks.
+// Runs yields the runs in order of their windows' numbers. A run of one anchor has step 1. Anchors are joined into
+// runs as they come, whatever lies between them: one may reach over breaks and missing cells, and two anchors that
+// stand alone make one of any step.
 func (w *Windows) Runs() iter.Seq[Run] {
 	return func(yield func(Run) bool) {
 		start := int64(0)
@@ -145,8 +146,8 @@ func (w *Windows) Runs() iter.Seq[Run] {
 	}
 }
 
-// Bytes returns the memory that the numbering takes.
-func (w *Windows) Bytes() int { return runBytes*cap(w.runs) + bucketBytes*cap(w.buckets) }
+// Bytes returns the memory that the numbering takes: 24 bytes a run, and at most 8 for its buckets.
+func (w *Windows) Bytes() int { return runBytes*len(w.runs) + bucketBytes*len(w.buckets) }
 
 // start returns the number of run k's first window; that of the run behind the last is Len.
 func (w *Windows) start(k int) int64 {

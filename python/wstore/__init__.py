@@ -1,0 +1,42 @@
+"""Training windows of time-series panels, read in place from one file.
+
+>>> store = wstore.open("sp500.wst")
+>>> w = store.windows(lookback=60, horizon=1, targets="close")
+>>> x, y = w[0]
+>>> x, y = w.gather(range(256))
+"""
+
+from ._format import BreakSet, Column, Group, Schema
+from ._store import Store, open, open_bytes
+from ._windows import Windows
+from .errors import (
+    ArgumentError,
+    ClosedError,
+    CorruptError,
+    FileError,
+    NotFoundError,
+    StaleError,
+    UnsupportedError,
+    WindowRangeError,
+    WstoreError,
+)
+
+__all__ = [
+    "ArgumentError",
+    "BreakSet",
+    "ClosedError",
+    "Column",
+    "CorruptError",
+    "FileError",
+    "Group",
+    "NotFoundError",
+    "Schema",
+    "StaleError",
+    "Store",
+    "UnsupportedError",
+    "WindowRangeError",
+    "Windows",
+    "WstoreError",
+    "open",
+    "open_bytes",
+]

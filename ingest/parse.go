@@ -229,11 +229,23 @@ func (q *parser) quotedRow(rec []string) *RowError {
 	}
 	cells := q.cells()
 	for j, uses := range q.fields {
-		if len(uses) > 0 {
-			q.scratch = append(q.scratch[:0], rec[j]...)
-			if err := q.cell(j, uses, q.scratch, cells); err != nil {
-				return err
+		if len(uses) == 0 {
+			continue
+		}
+		q.scratch = slices.Grow(append(append(q.scratch[:0], rec[j]...), '\n'), slack)
+		cell := q.scratch[:len(rec[j])]
+		if at := q.plain[j]; at >= 0 {
+			f, v, stop, kind := scanDecimal(q.scratch, 0)
+			if kind != longNumber && stop == len(cell) {
+				cells[at] = f
+				if kind == inexact {
+					q.out.stats[at].inexact(f, v)
+				}
+				continue
 			}
+		}
+		if err := q.cell(j, uses, cell, cells); err != nil {
+			return err
 		}
 	}
 	return nil

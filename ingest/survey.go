@@ -46,7 +46,7 @@ type Options struct {
 	Jobs       int                   // goroutines that parse; 0 is GOMAXPROCS
 	TimeFormat string                // of all time columns: strftime, a Go layout, epoch-s, epoch-ms, epoch-us or epoch-ns; "" detects
 	Location   *time.Location        // zone of times without an offset; nil is UTC
-	SkipBad    bool                  // leave out and count rows that cannot be parsed, instead of failing
+	SkipBad    bool                  // leave out and count rows that cannot be parsed, instead of failing; broken quoting still fails
 	Progress   func(bytesRead int64) // told, from any goroutine, how many bytes of the files (as stored) Read has read since it was last told
 }
 
@@ -57,7 +57,7 @@ type Survey struct {
 	Blank   []int    // indices of the sources that hold no row
 
 	o       Options
-	chunk   int         // bytes of text parsed at a time
+	chunk   int        // bytes of text parsed at a time
 	layouts []*header  // per source; nil where there is not even a header
 	samples [][]string // per column, its first cells that are not missing, of all sources
 }

@@ -346,14 +346,20 @@ func (f *timeFormat) scanClock(m *moment, b []byte) string {
 			return notThisFormat
 		}
 		neg := b[0] == '-'
+		b = b[1:]
 		var h, mi int64
-		var ok bool
-		if h, b, ok = number(b[1:], 2, 2); !ok {
+		switch n := leadingDigits(b); {
+		case n == 4: // -0500
+			h, mi, b = digits(b[:2]), digits(b[2:4]), b[4:]
+		case n != 2:
 			return notThisFormat
-		}
-		if len(b) > 0 {
-			if mi, b, ok = number(bytes.TrimPrefix(b, []byte(":")), 2, 2); !ok {
-				return notThisFormat
+		default: // -05, -05:00
+			h, b = digits(b[:2]), b[2:]
+			if len(b) > 0 && b[0] == ':' {
+				var ok bool
+				if mi, b, ok = number(b[1:], 2, 2); !ok {
+					return notThisFormat
+				}
 			}
 		}
 		if h > 23 || mi > 59 {
@@ -411,7 +417,7 @@ type clockReader struct {
 	loc   *time.Location // zone of naive times; nil is UTC
 	probe bool           // parse tells which of the two orders of day and month a cell has
 
-	// Wall seconds for which only one offset applies, from the last look-up.
+	// Wall seconds for which only this offset applies, from the last look-up.
 	from, to, offset int64
 }
 
@@ -531,38 +537,27 @@ func (c *clockReader) localise(wall, nano int64) (int64, string) {
 	if wall >= c.from && wall < c.to {
 		return nanos(wall-c.offset, nano)
 	}
-	// Collect the instants that show this wall time. No offset exceeds 26 h.
-	const most = 26 * 3600
-	var found int
-	var at int64
-	t := time.Unix(wall-most, 0).In(c.loc)
-	for {
-		start, end := t.ZoneBounds()
-		_, off := t.Zone()
-		u := wall - int64(off)
-		from, to := int64(math.MinInt64/2), int64(math.MaxInt64/2)
-		if !start.IsZero() {
-			from = start.Unix()
-		}
-		if !end.IsZero() {
-			to = end.Unix()
-		}
-		if from <= u && u < to {
-			found, at = found+1, u
-			if u-from > 2*most && to-u > 2*most {
-				c.from, c.to, c.offset = from+2*most+int64(off), to-2*most+int64(off), int64(off)
-			}
-		}
-		if to > wall+most {
-			break
-		}
-		t = end
+	// The instants that show this wall time are less than 26 h from it, read as
+	// UTC; the clocks change at most once in the days around.
+	const near, day = 26 * 3600, 86400
+	offsetAt := func(unix int64) int64 {
+		_, off := time.Unix(unix, 0).In(c.loc).Zone()
+		return int64(off)
 	}
-	switch found {
-	case 0:
+	before, after := offsetAt(wall-near), offsetAt(wall+near)
+	isBefore, isAfter := offsetAt(wall-before) == before, offsetAt(wall-after) == after
+	switch {
+	case before == after:
+		if offsetAt(wall+day+near) == after {
+			c.from, c.to, c.offset = wall, wall+day, after
+		}
+		return nanos(wall-after, nano)
+	case isBefore && !isAfter:
+		return nanos(wall-before, nano)
+	case isAfter && !isBefore:
+		return nanos(wall-after, nano)
+	case !isBefore:
 		return 0, fmt.Sprintf("does not exist in %s: the clocks went forward over it", c.loc)
-	case 1:
-		return nanos(at, nano)
 	}
 	return 0, fmt.Sprintf("happened twice in %s: the clocks went back over it", c.loc)
 }

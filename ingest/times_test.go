@@ -52,7 +52,7 @@ func TestTimeFormats(t *testing.T) {
 func TestTimesAgreeWithPackageTime(t *testing.T) {
 	layouts := []string{"2006-01-02", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006/01/02 15:04:05.999999999", "20060102 150405", "2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05.000-0700", "02.01.2006 15:04"}
 	rapid.Check(t, func(t *rapid.T) {
-		at := time.Unix(0, rapid.Int64Range(math.MinInt64+86400e9, math.MaxInt64-86400e9).Draw(t, "ns")).In(time.FixedZone("", 60*rapid.IntRange(-720, 840).Draw(t, "offset")))
+		at := time.Unix(0, rapid.Int64Range(math.MinInt64+3*86400e9, math.MaxInt64-3*86400e9).Draw(t, "ns")).In(time.FixedZone("", 60*rapid.IntRange(-720, 840).Draw(t, "offset")))
 		layout := rapid.SampledFrom(layouts).Draw(t, "layout")
 		text := at.Format(layout)
 		want, err := time.Parse(layout, text)
@@ -163,7 +163,7 @@ func TestLocalTimes(t *testing.T) {
 		c := reader(t, loc, "2013-02-08 09:30:00")
 		rapid.Check(t, func(t *rapid.T) {
 			// Around the changes of the clocks as well as far from them.
-			year := rapid.IntRange(1900, 2200).Draw(t, "year")
+			year := rapid.IntRange(1975, 2200).Draw(t, "year") // offsets are whole minutes
 			wall := time.Date(year, time.Month(rapid.IntRange(1, 12).Draw(t, "month")), rapid.IntRange(1, 31).Draw(t, "day"), rapid.IntRange(0, 23).Draw(t, "hour"), rapid.IntRange(0, 59).Draw(t, "minute"), 0, 0, time.UTC)
 			if at := wall.In(loc); rapid.Bool().Draw(t, "near") {
 				if _, end := at.ZoneBounds(); !end.IsZero() {
@@ -182,9 +182,7 @@ func TestLocalTimes(t *testing.T) {
 			ns, reason := c.parse([]byte(text))
 			switch len(shown) {
 			case 0:
-				if year > 1970 { // older offsets have seconds
-					require.Contains(t, reason, "does not exist in")
-				}
+				require.Contains(t, reason, "does not exist in", text)
 			case 1:
 				require.Empty(t, reason, text)
 				require.Equal(t, shown[0], ns, text)

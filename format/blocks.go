@@ -26,6 +26,21 @@ func NewExtents(offset, capacity, bytes []int64, sums []byte) *Extents {
 	return e
 }
 
+// checkOffsets reports an offset that can't be that of an extent, whatever the layout; base is the absolute offset of
+// the first.
+func (e *Extents) checkOffsets(section string, base, align int64) error {
+	for i, off := range e.Offset {
+		if e.Capacity[i] == 0 {
+			if off != 0 {
+				return corrupt(SectionInvalid, section, base+8*int64(i), "offset %d of an empty block, must be 0", off)
+			}
+		} else if off < DataStart || off%align != 0 {
+			return corrupt(SectionInvalid, section, base+8*int64(i), "offset %d, must be a multiple of %d from %d on", off, align, DataStart)
+		}
+	}
+	return nil
+}
+
 // Calendars holds the calendars of a file.
 type Calendars struct {
 	Extents
@@ -52,7 +67,7 @@ func AppendBlocks(dst []byte, b *Blocks, tickers int) []byte {
 	return append(dst, b.sums...)
 }
 
-// sums reads the chunk checksums of extents of the given bytes; a negative number of bytes stands for an overflow.
+// extents reads the chunk checksums of extents of the given bytes; a negative number of bytes stands for an overflow.
 func (c *cursor) extents(offset, capacity, bytes []int64) *Extents {
 	e := &Extents{Offset: offset, Capacity: capacity, sumStart: make([]int64, len(bytes)+1)}
 	for i, n := range bytes {

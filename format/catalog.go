@@ -1,8 +1,10 @@
 package format
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -95,7 +97,7 @@ func DecodeCatalog(b []byte, slot *Slot) ([]Section, error) {
 		switch {
 		case s.Flags&^(FlagRequired|FlagSafeToCopy) != 0 || known && s.Flags != flags:
 			c.failAt(at+4, "section %s has flags %#x", s.Tag, s.Flags)
-		case known && s.Key != 0 && (s.Tag != TagBlocks || slot.Sealed()):
+		case known && s.Key != 0 && s.Tag != TagBlocks:
 			c.failAt(at+8, "section %s has key %d, must have 0", s.Tag, s.Key)
 		case i > 0 && (s.Tag < sections[i-1].Tag || s.Tag == sections[i-1].Tag && s.Key <= sections[i-1].Key):
 			c.failAt(at, "section %s %d is not behind %s %d", s.Tag, s.Key, sections[i-1].Tag, sections[i-1].Key)
@@ -110,6 +112,13 @@ func DecodeCatalog(b []byte, slot *Slot) ([]Section, error) {
 		}
 		sections[i] = s
 		seen[s.Tag] = true
+	}
+	placed := slices.SortedFunc(slices.Values(sections), func(a, b Section) int { return cmp.Compare(a.Offset, b.Offset) })
+	for i := 1; i < len(placed); i++ {
+		if a, b := &placed[i-1], &placed[i]; b.Offset-a.Offset < a.Length {
+			c.failAt(0, "sections %s, %d bytes from %d, and %s, from %d, overlap", a.Tag, a.Length, a.Offset, b.Tag, b.Offset)
+			return nil, c.err
+		}
 	}
 	for _, tag := range []string{TagBlocks, TagCalendars, TagDigest, TagSchema, TagTickers, TagIndex} {
 		if !seen[tag] {

@@ -1,5 +1,7 @@
 package format
 
+import "slices"
+
 // Meta is everything that a file says of itself: the decoded slots, catalog and sections. It is immutable once decoded.
 type Meta struct {
 	Slots
@@ -37,6 +39,9 @@ func Decode(size int64, read func(off, n int64) ([]byte, error)) (*Meta, error) 
 		return nil, err
 	}
 	slot := &slots.Newest
+	if n := (slot.CatalogLength - CatalogHead) / CatalogEntry; n > MaxSections {
+		return nil, corrupt(CatalogInvalid, "catalog", slot.CatalogOffset, "%d sections, at most %d are possible", n, MaxSections)
+	}
 	catalog, err := read(slot.CatalogOffset, slot.CatalogLength)
 	if err != nil {
 		return nil, err
@@ -46,34 +51,57 @@ func Decode(size int64, read func(off, n int64) ([]byte, error)) (*Meta, error) 
 		return nil, err
 	}
 	for _, tag := range []string{TagSchema, TagTickers, TagCalendars, TagBlocks, TagIndex, TagDigest} {
-		s := m.Section(tag)
-		b, err := read(s.Offset, s.Length)
-		if err != nil {
-			return nil, err
+		var first *Section // only of BLKS may there be more
+		var body []byte
+		for i := range m.Sections {
+			s := &m.Sections[i]
+			if s.Tag != tag {
+				continue
+			}
+			b, err := read(s.Offset, s.Length)
+			if err != nil {
+				return nil, err
+			}
+			if err := s.Check(b); err != nil {
+				return nil, err
+			}
+			if first == nil {
+				first, body = s, b
+			}
 		}
-		if err := s.Check(b); err != nil {
-			return nil, err
-		}
-		if err := m.decodeSection(s, b); err != nil {
+		if err := m.decodeSection(first, body); err != nil {
 			return nil, err
 		}
 	}
-	return m, m.checkLayout()
+	if err := m.checkLayout(); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 func (m *Meta) decodeSection(s *Section, b []byte) (err error) {
-	switch s.Tag {
+	switch tag := s.Tag; tag {
 	case TagSchema:
 		m.SchemaBytes = b
 		m.Schema, err = DecodeSchema(b, s.Offset)
 	case TagTickers:
 		m.Tickers, err = DecodeTickers(b, s.Offset)
 	case TagCalendars:
-		if m.Calendars, err = DecodeCalendars(b, s.Offset); err == nil {
-			err = m.Calendars.CheckTickers(m.Tickers, m.Section(TagTickers).Offset)
+		if m.Calendars, err = DecodeCalendars(b, s.Offset); err != nil {
+			return err
 		}
+		if err := m.Calendars.checkOffsets(tag, s.Offset+8, m.Newest.Align()); err != nil {
+			return err
+		}
+		return m.Calendars.CheckTickers(m.Tickers, m.Section(TagTickers).Offset)
 	case TagBlocks:
-		m.Blocks, err = DecodeBlocks(b, s.Offset, m.Tickers, m.Schema)
+		if i := slices.IndexFunc(m.Sections, func(o Section) bool { return o.Tag == tag && o.Key != 0 }); i >= 0 {
+			return corrupt(SectionInvalid, tag, m.Sections[i].Offset, "it has key %d; a sealed file has one, with key 0", m.Sections[i].Key)
+		}
+		if m.Blocks, err = DecodeBlocks(b, s.Offset, m.Tickers, m.Schema); err != nil {
+			return err
+		}
+		return m.Blocks.checkOffsets(tag, s.Offset+16, m.Newest.Align())
 	case TagIndex:
 		m.Index, err = DecodeIndex(b, s.Offset, m.Tickers, m.Schema)
 	case TagDigest:

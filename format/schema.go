@@ -40,13 +40,14 @@ func (u Unit) Time(t int64) time.Time {
 // itself.
 func (u Unit) Ceil(t time.Time) (v int64, exact bool) {
 	per, nanos := int64(time.Second/u.Duration()), int64(u.Duration())
-	sub := (int64(t.Nanosecond()) + nanos - 1) / nanos
-	sec := t.Unix()
-	switch {
-	case sec > (math.MaxInt64-sub)/per:
+	sec, sub := t.Unix(), (int64(t.Nanosecond())+nanos-1)/nanos
+	if sec < 0 { // counted from the second behind t, so that the product is not below the sum
+		sec, sub = sec+1, sub-per
+		if sec < (math.MinInt64-sub)/per {
+			return math.MinInt64, false
+		}
+	} else if sec > (math.MaxInt64-sub)/per {
 		return math.MaxInt64, false
-	case sec < math.MinInt64/per:
-		return math.MinInt64, false
 	}
 	return sec*per + sub, int64(t.Nanosecond())%nanos == 0
 }

@@ -156,10 +156,8 @@ func decodeSlot(b []byte, number int, size int64) (Slot, error) {
 	if s.CatalogOffset < DataStart || s.CatalogOffset%SectionAlign != 0 {
 		c.failAt(56, "catalog_offset is %d, must be a multiple of %d from %d on", s.CatalogOffset, SectionAlign, DataStart)
 	}
-	if s.CatalogLength < CatalogHead || (s.CatalogLength-CatalogHead)%CatalogEntry != 0 ||
-		(s.CatalogLength-CatalogHead)/CatalogEntry > MaxSections {
-		c.failAt(64, "catalog_length is %d, must be %d and %d for each of at most %d sections",
-			s.CatalogLength, CatalogHead, CatalogEntry, MaxSections)
+	if s.CatalogLength < CatalogHead || (s.CatalogLength-CatalogHead)%CatalogEntry != 0 {
+		c.failAt(64, "catalog_length is %d, must be %d and %d for each section", s.CatalogLength, CatalogHead, CatalogEntry)
 	}
 	if rest := s.End - s.CatalogOffset; s.CatalogLength > rest || s.Sealed() && s.CatalogLength != rest {
 		c.failAt(48, "the catalog, %d bytes from %d, does not fit the committed end %d", s.CatalogLength, s.CatalogOffset, s.End)

@@ -116,7 +116,7 @@ func DecodeIndex(b []byte, base int64, t *Tickers, s *Schema) (*Index, error) {
 	// step adds a gap to the least possible value; only what stays below 2^62 can be a row.
 	step := func(least, gap int64) int64 {
 		if gap > 1<<62-least {
-			c.fail("a row number is above 2^62")
+			c.fail("a number is above 2^62")
 			return least
 		}
 		return least + gap

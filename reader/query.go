@@ -79,11 +79,17 @@ type side struct {
 	pieces []piece
 }
 
-// piece is a maximal set of columns that stand side by side both in a group and in the output.
+// piece is a set of columns of one group that stand side by side in the output.
 type piece struct {
-	group, from, n int // columns of the group
-	at             int // first column in the output
+	group   int
+	stride  int   // columns of the group in all
+	at, n   int   // columns in the output
+	from    int   // first column in the group, if they stand side by side there too
+	columns []int // in the group, if they don't
 }
+
+// fewColumns is the number of neighbouring columns below which copying them one by one is faster.
+const fewColumns = 4
 
 // Windows answers a query by arithmetic: time and memory are those of runs, not of windows. An unknown name matches
 // ErrNotFound, anything else that can't be matches ErrQuery.
@@ -106,7 +112,25 @@ func (s *Store) Windows(q Query) (*Windows, error) {
 	if err := errors.Join(timesErr, err); err != nil {
 		return nil, err
 	}
+	if w.Len() > 0 && (!s.addressable(&w.inputs) || !s.addressable(&w.targets)) {
+		return nil, badQuery("a window of %d rows is more than this machine can address", q.Lookback)
+	}
 	return w, nil
+}
+
+// addressable reports whether a window, copied or as it lies in the file, is of a size that an int can hold. On a 64-bit
+// machine all are.
+func (s *Store) addressable(d *side) bool {
+	l := &d.layout
+	if len(l.Starts) == 0 {
+		return true
+	}
+	rows := int64(l.Starts[len(l.Starts)-1]) + int64(l.Length)
+	most := int64(len(l.Starts)) * int64(l.Length) * 4 * int64(len(l.Names))
+	for _, p := range d.pieces {
+		most = max(most, rows*s.rowBytes[p.group])
+	}
+	return l.Starts[len(l.Starts)-1] >= 0 && most <= math.MaxInt
 }
 
 // resolve fills in the defaults and turns names and times into numbers.
@@ -121,18 +145,18 @@ func (s *Store) resolve(w *Windows) (*index.Query, error) {
 	if _, ok := s.group["targets"]; ok && q.Targets == nil {
 		q.Targets = []string{"targets"}
 	}
-	inputs, err := s.columns("inputs", q.Inputs)
+	inputs, err := s.columns("inputs", q.Inputs, once)
 	if err != nil {
 		return nil, err
 	}
 	if len(inputs) == 0 {
 		return nil, badQuery("no inputs; name some of %s", s.names())
 	}
-	targets, err := s.columns("targets", q.Targets)
+	targets, err := s.columns("targets", q.Targets, once)
 	if err != nil {
 		return nil, err
 	}
-	optional, err := s.columns("optional", q.Optional)
+	optional, err := s.columns("optional", q.Optional, repeated)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +165,7 @@ func (s *Store) resolve(w *Windows) (*index.Query, error) {
 			return nil, badQuery("optional column %q is neither an input nor a target", s.columnName(c))
 		}
 	}
-	where, err := s.columns("where", q.Where)
+	where, err := s.columns("where", q.Where, repeated)
 	if err != nil {
 		return nil, err
 	}
@@ -189,6 +213,9 @@ func (s *Store) checkSpans(q *Query, targets bool) error {
 	if q.Lookback < 1 || q.Lookback > format.MaxSpan {
 		return badQuery("lookback %d, must be 1 to %d rows", q.Lookback, format.MaxSpan)
 	}
+	if q.Horizons != nil && len(q.Horizons) == 0 {
+		return badQuery("no horizons; leave them out for 1")
+	}
 	if !targets {
 		if len(q.Horizons) > 0 {
 			return badQuery("horizon %d without targets; name targets, or leave the horizon out", q.Horizons[0])
@@ -227,14 +254,22 @@ func (s *Store) checkSpans(q *Query, targets bool) error {
 	return nil
 }
 
-// columns resolves names of columns and groups to numbers of float32 columns, each at most once.
-func (s *Store) columns(what string, names []string) ([]int, error) {
+// Whether columns may be named twice.
+const (
+	once     = false
+	repeated = true
+)
+
+// columns resolves names of columns and groups to numbers of float32 columns, each number once.
+func (s *Store) columns(what string, names []string, repeats bool) ([]int, error) {
 	var out []int
 	seen := map[int]bool{}
 	add := func(name string, c int) error {
 		switch {
 		case s.meta.Schema.Groups[s.places[c].Group].DType != format.Float32:
 			return badQuery("%s: %q holds times, not float32 values", what, name)
+		case seen[c] && repeats:
+			return nil
 		case seen[c]:
 			return badQuery("%s: column %q is named twice", what, s.columnName(c))
 		}
@@ -304,17 +339,18 @@ func (s *Store) resolveTimes(q *Query, iq *index.Query, failed *error) {
 	unit := s.meta.Schema.Unit
 	times := s.timesReader(failed)
 	if !q.From.IsZero() || !q.To.IsZero() {
-		lo, hi := int64(math.MinInt64), int64(math.MaxInt64)
-		if !q.From.IsZero() {
-			lo, _ = unit.Ceil(q.From)
-		}
-		if !q.To.IsZero() {
-			hi, _ = unit.Ceil(q.To)
-		}
+		lo, _ := unit.Ceil(q.From)
+		hi, _ := unit.Ceil(q.To)
 		iq.Bounds = func(t int) (int64, int64) {
-			from, _ := slices.BinarySearch(times(t), lo)
-			to, _ := slices.BinarySearch(times(t), hi)
-			return int64(from), int64(max(from, to))
+			have := times(t)
+			from, to := 0, len(have)
+			if !q.From.IsZero() {
+				from, _ = slices.BinarySearch(have, lo)
+			}
+			if !q.To.IsZero() {
+				to, _ = slices.BinarySearch(have, hi)
+			}
+			return int64(from), int64(to)
 		}
 	}
 	if q.At == nil {
@@ -372,16 +408,32 @@ func (s *Store) timesReader(failed *error) func(ticker int) []int64 {
 // side prepares the copying of columns.
 func (s *Store) side(columns, starts []int, length int) side {
 	d := side{layout: Layout{Starts: starts, Length: length}}
+	var runs []piece // of columns that are neighbours in both
 	for i, c := range columns {
 		p := s.places[c]
 		d.layout.Names = append(d.layout.Names, s.columnName(c))
-		if n := len(d.pieces); n > 0 {
-			if last := &d.pieces[n-1]; last.group == p.Group && last.from+last.n == p.Column {
+		if n := len(runs); n > 0 {
+			if last := &runs[n-1]; last.group == p.Group && last.from+last.n == p.Column {
 				last.n++
 				continue
 			}
 		}
-		d.pieces = append(d.pieces, piece{p.Group, p.Column, 1, i})
+		runs = append(runs, piece{group: p.Group, from: p.Column, n: 1, stride: len(s.meta.Schema.Groups[p.Group].Columns), at: i})
+	}
+	for _, r := range runs { // short ones are put together
+		if n := len(d.pieces); n > 0 && r.n < fewColumns {
+			if last := &d.pieces[n-1]; last.group == r.group && last.n-len(last.columns) < fewColumns {
+				for k := len(last.columns); k < last.n; k++ {
+					last.columns = append(last.columns, last.from+k)
+				}
+				for k := range r.n {
+					last.columns = append(last.columns, r.from+k)
+				}
+				last.n += r.n
+				continue
+			}
+		}
+		d.pieces = append(d.pieces, r)
 	}
 	group := s.places[columns[0]].Group
 	for _, c := range columns {

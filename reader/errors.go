@@ -3,6 +3,7 @@ package reader
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -28,7 +29,11 @@ type NotFoundError struct {
 func (e *NotFoundError) Error() string {
 	s := fmt.Sprintf("no %s %q in %s", e.Kind, e.Name, e.Path)
 	if len(e.Near) > 0 {
-		s += "; did you mean " + strings.Join(e.Near, ", ") + "?"
+		quoted := make([]string, len(e.Near)) // names may hold anything
+		for i, n := range e.Near {
+			quoted[i] = strconv.Quote(n)
+		}
+		s += "; did you mean " + strings.Join(quoted, ", ") + "?"
 	}
 	return s
 }

@@ -17,8 +17,8 @@ const gatherGrain = 64 << 10
 // undefined.
 func (w *Windows) Gather(ids []int, x, y []float32) error {
 	nx, ny := w.inputs.layout.Size(), w.targets.layout.Size()
-	if len(x) != len(ids)*nx || len(y) != len(ids)*ny {
-		return badQuery("gathering %d windows needs %d and %d elements, x has %d and y %d", len(ids), len(ids)*nx, len(ids)*ny, len(x), len(y))
+	if !packed(len(x), len(ids), nx) || !packed(len(y), len(ids), ny) {
+		return badQuery("gathering %d windows needs %d elements of inputs and %d of targets each, x has %d and y %d", len(ids), nx, ny, len(x), len(y))
 	}
 	if err := w.checkIDs(ids); err != nil {
 		return err
@@ -36,10 +36,14 @@ func (w *Windows) Gather(ids []int, x, y []float32) error {
 	}
 	var wg sync.WaitGroup
 	errs := make([]error, workers)
-	for k := range workers {
+	share := func(k int) {
 		from, to := k*len(ids)/workers, (k+1)*len(ids)/workers
-		wg.Go(func() { errs[k] = w.gatherMapped(ids[from:to], x[from*nx:to*nx], y[from*ny:to*ny]) })
+		errs[k] = w.gatherMapped(ids[from:to], x[from*nx:to*nx], y[from*ny:to*ny])
 	}
+	for k := 1; k < workers; k++ {
+		wg.Go(func() { share(k) })
+	}
+	share(0)
 	wg.Wait()
 	for _, err := range errs {
 		if err != nil {
@@ -49,47 +53,99 @@ func (w *Windows) Gather(ids []int, x, y []float32) error {
 	return nil
 }
 
+// packed reports whether have elements are those of n windows of the given size.
+func packed(have, n, size int) bool {
+	if size == 0 {
+		return have == 0
+	}
+	return have%size == 0 && have/size == n
+}
+
+// ahead is the number of windows whose places are looked up before the first of them is copied: what is copied pushes
+// the tables of places out of the cache, and looking them up one behind the other would wait for memory each time.
+const ahead = 32
+
 func (w *Windows) gatherMapped(ids []int, x, y []float32) error {
 	return w.s.guard(func() error {
+		var places [ahead]struct {
+			ticker int
+			anchor int64
+			x, y   int64 // elements at which the rows of the first piece start
+		}
 		nx, ny := w.inputs.layout.Size(), w.targets.layout.Size()
-		for k, i := range ids {
-			t, a := w.ix.Locate(i)
-			w.s.copySide(&w.inputs, x[k*nx:(k+1)*nx], t, a-w.lookback+1)
-			if ny > 0 {
-				w.s.copySide(&w.targets, y[k*ny:(k+1)*ny], t, a+w.first)
+		for len(ids) > 0 {
+			some := places[:min(ahead, len(ids))]
+			for k := range some {
+				p := &some[k]
+				p.ticker, p.anchor = w.ix.Locate(ids[k])
+				p.x = w.s.offset(p.ticker, w.inputs.pieces[0].group, p.anchor-w.lookback+1) >> 2
+				if ny > 0 {
+					p.y = w.s.offset(p.ticker, w.targets.pieces[0].group, p.anchor+w.first) >> 2
+				}
 			}
+			for k := range some {
+				p := &some[k]
+				w.s.copySide(&w.inputs, x[:nx], p.ticker, p.anchor-w.lookback+1, p.x)
+				if ny > 0 {
+					w.s.copySide(&w.targets, y[:ny], p.ticker, p.anchor+w.first, p.y)
+				}
+				x, y = x[nx:], y[ny:]
+			}
+			ids = ids[len(some):]
 		}
 		return nil
 	})
 }
 
-// copySide copies one side of one window from the mapping. Whole rows of a group are one copy, however many rows.
-func (s *Store) copySide(d *side, dst []float32, ticker int, first int64) {
+// copySide copies one side of one window from the mapping; at is the element of its first row in the first piece's group.
+// Whole rows of a group are one copy, however many rows.
+func (s *Store) copySide(d *side, dst []float32, ticker int, first, at int64) {
 	l, width := &d.layout, len(d.layout.Names)
-	for _, p := range d.pieces {
-		stride := len(s.meta.Schema.Groups[p.group].Columns)
-		for k, start := range l.Starts {
-			src := s.cells[s.offset(ticker, p.group, first+int64(start))/4:]
-			out := dst[k*l.Length*width:]
-			if p.n == width && stride == width {
-				copy(out[:l.Length*width], src)
-				continue
+	group := d.pieces[0].group
+	for k, start := range l.Starts {
+		out := dst[k*l.Length*width : (k+1)*l.Length*width]
+		for i := range d.pieces {
+			p := &d.pieces[i]
+			if p.group != group {
+				group, at = p.group, s.offset(ticker, p.group, first)>>2
 			}
-			copyRows(out[p.at:], src[p.from:], l.Length, p.n, width, stride)
+			src := s.cells[at+int64(start)*int64(p.stride):]
+			switch {
+			case p.columns != nil:
+				copyColumns(out[p.at:], src, l.Length, p.columns, width, p.stride)
+			case p.n == width && p.stride == width:
+				copy(out, src)
+			default:
+				copyRows(out[p.at:], src[p.from:], l.Length, p.n, width, p.stride)
+			}
 		}
 	}
 }
 
-// copyRows copies n elements of each of a number of rows. Few elements are not worth a call.
+// copyRows copies n elements of each of a number of rows. A single one is not worth a call.
 func copyRows(dst, src []float32, rows, n, dstStride, srcStride int) {
-	switch n {
-	case 1:
+	if n == 1 {
 		for r, o, i := 0, 0, 0; r < rows; r, o, i = r+1, o+dstStride, i+srcStride {
 			dst[o] = src[i]
 		}
-	default:
-		for r, o, i := 0, 0, 0; r < rows; r, o, i = r+1, o+dstStride, i+srcStride {
-			copy(dst[o:o+n], src[i:i+n])
+		return
+	}
+	for r, o, i := 0, 0, 0; r < rows; r, o, i = r+1, o+dstStride, i+srcStride {
+		copy(dst[o:o+n], src[i:i+n])
+	}
+}
+
+// copyColumns copies the given elements of each of a number of rows, four at a time.
+func copyColumns(dst, src []float32, rows int, columns []int, dstStride, srcStride int) {
+	for r, o, i := 0, 0, 0; r < rows; r, o, i = r+1, o+dstStride, i+srcStride {
+		to, from := dst[o:][:len(columns)], src[i:][:srcStride]
+		k := 0
+		for ; k+4 <= len(columns); k += 4 {
+			c, t := columns[k:k+4:k+4], to[k:k+4:k+4]
+			t[0], t[1], t[2], t[3] = from[c[0]], from[c[1]], from[c[2]], from[c[3]]
+		}
+		for ; k < len(columns); k++ {
+			to[k] = from[columns[k]]
 		}
 	}
 }
@@ -119,19 +175,26 @@ func (w *Windows) gatherRead(ids []int, x, y []float32) error {
 // readSide reads one side of one window; buf is reused.
 func (s *Store) readSide(d *side, dst []float32, ticker int, first int64, buf []byte) ([]byte, error) {
 	l, width := &d.layout, len(d.layout.Names)
-	for _, p := range d.pieces {
-		g := &s.meta.Schema.Groups[p.group]
-		stride := len(g.Columns)
-		for k, start := range l.Starts {
-			n := l.Length * stride * 4
-			buf = slices.Grow(buf[:0], n)[:n]
-			off := s.offset(ticker, p.group, first+int64(start))
-			if _, err := s.src.ReadAt(buf, off); err != nil {
-				return buf, s.readError(off, int64(n), err)
+	for k, start := range l.Starts {
+		out := dst[k*l.Length*width:]
+		have := -1 // the group whose rows are in buf
+		for _, p := range d.pieces {
+			if p.group != have {
+				n := l.Length * p.stride * 4
+				buf = slices.Grow(buf[:0], n)[:n]
+				if err := s.readInto(buf, s.offset(ticker, p.group, first+int64(start))); err != nil {
+					return buf, err
+				}
+				have = p.group
 			}
-			out := dst[k*l.Length*width:]
 			for r := range l.Length {
-				f32.Decode(out[r*width+p.at:r*width+p.at+p.n], buf[4*(r*stride+p.from):])
+				to, from := out[r*width+p.at:][:p.n], buf[4*r*p.stride:]
+				if p.columns == nil {
+					f32.Decode(to, from[4*p.from:])
+				}
+				for k, c := range p.columns {
+					f32.Decode(to[k:k+1], from[4*c:])
+				}
 			}
 		}
 	}

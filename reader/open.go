@@ -56,8 +56,14 @@ type Store struct {
 	places []format.Place
 	base   []int // first column's number of each group
 
+	rowBytes []int64 // of each group
+
 	refs   atomic.Int64 // views and calls that use the mapping, and 1 until Close
 	closed atomic.Bool
+	random struct { // readers at random: see prefetcher
+		sync.Mutex
+		readers int
+	}
 	gone   chan struct{} // closed when the mapping is
 	goneBy sync.Once
 	err    error // of unmapping; read it after gone
@@ -69,6 +75,12 @@ type Store struct {
 func Open(path string, o *Options) (*Store, error) {
 	if o == nil {
 		o = &Options{}
+	}
+	// Looked at first: opening a pipe would wait for its other end.
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if err := checkRegular(path, info); err != nil {
+		return nil, err
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -86,16 +98,23 @@ func Open(path string, o *Options) (*Store, error) {
 	return s, nil
 }
 
+func checkRegular(path string, info os.FileInfo) error {
+	switch {
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder; name a .wst file, or convert the folder's CSV files with `wstore convert`", path)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file; copy what it gives to a file", path)
+	}
+	return nil
+}
+
 func open(f *os.File, path string, o *Options) (*Store, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	if info.IsDir() {
-		return nil, fmt.Errorf("%s is a folder; name a .wst file, or convert the folder's CSV files with `wstore convert`", path)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
+	if err := checkRegular(path, info); err != nil {
+		return nil, err
 	}
 	s := &Store{path: path, size: info.Size(), info: info, src: f, file: f, gone: make(chan struct{})}
 	if s.abs, err = filepath.Abs(path); err != nil {
@@ -114,8 +133,11 @@ func open(f *os.File, path string, o *Options) (*Store, error) {
 		}
 		s.data = s.m.Bytes()
 	case Load:
-		if o.LoadLimit > 0 && s.size > o.LoadLimit || s.size != int64(int(s.size)) {
+		if o.LoadLimit > 0 && s.size > o.LoadLimit {
 			return nil, fmt.Errorf("%s: %d bytes are more than the limit of %d; open it with Access: Map", path, s.size, o.LoadLimit)
+		}
+		if !fits(s.size) {
+			return nil, fmt.Errorf("%s: %d bytes: %w; open it with Access: Read", path, s.size, mmapfile.ErrTooLarge)
 		}
 		b := f32.AlignedBytes(int(s.size))
 		if _, err := io.ReadFull(io.NewSectionReader(f, 0, s.size), b); err != nil {
@@ -150,10 +172,15 @@ func OpenBytes(b []byte, o *Options) (*Store, error) {
 		return nil, err
 	}
 	if o.Verify {
-		return s, s.Verify(context.Background())
+		if err := s.Verify(context.Background()); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
 }
+
+// fits reports whether n bytes can be asked of the runtime, which panics beyond.
+func fits(n int64) bool { return n == int64(int(n)) && n < 1<<47 }
 
 // decode reads slots, catalog and sections. A file that changes meanwhile is read again, so that a slot seen while it
 // was written is not reported as damage.
@@ -189,21 +216,28 @@ func (s *Store) decode() (*format.Meta, error) {
 }
 
 func (s *Store) readAt(off, n int64) ([]byte, error) {
-	if n != int64(int(n)) {
+	if !fits(n) {
 		return nil, fmt.Errorf("reading %d bytes of %s: %w", n, s.path, mmapfile.ErrTooLarge)
 	}
 	b := make([]byte, n)
-	if _, err := s.src.ReadAt(b, off); err != nil {
-		return nil, s.readError(off, n, err)
+	if n == 0 { // which some readers take for the end of the file
+		return b, nil
 	}
-	return b, nil
+	return b, s.readInto(b, off)
 }
 
-func (s *Store) readError(off, n int64, err error) error {
-	if errors.Is(err, io.EOF) {
-		return &format.CorruptError{Path: s.path, Offset: off, Code: format.Truncated, Detail: "it became shorter while it was open"}
+// readInto fills b with the bytes from off on.
+func (s *Store) readInto(b []byte, off int64) error {
+	n, err := s.src.ReadAt(b, off)
+	switch {
+	case n == len(b):
+		return nil
+	case errors.Is(err, io.EOF):
+		return &format.CorruptError{
+			Path: s.path, Offset: off + int64(n), Code: format.Truncated, Detail: "it became shorter while it was open; open it again",
+		}
 	}
-	return fmt.Errorf("reading %d bytes at %d of %s: %w", n, off, s.path, err)
+	return fmt.Errorf("reading %d bytes at %d of %s: %w", len(b), off, s.path, err)
 }
 
 // prepare builds what queries need.
@@ -226,6 +260,7 @@ func (s *Store) prepare() error {
 	for i, p := range s.places {
 		s.column[m.Schema.Groups[p.Group].Columns[p.Column].Name] = i
 	}
+	s.rowBytes = m.Schema.RowBytes()
 	s.base = make([]int, len(m.Schema.Groups))
 	n := 0
 	for i := range m.Schema.Groups {
@@ -364,6 +399,11 @@ func (s *Store) Close() error {
 func (s *Store) CloseWait(ctx context.Context) error {
 	if err := s.Close(); err != nil {
 		return err
+	}
+	select {
+	case <-s.gone:
+		return s.err
+	default:
 	}
 	select {
 	case <-s.gone:

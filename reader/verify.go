@@ -20,7 +20,7 @@ import (
 
 // Verify reads the whole file and makes all checks of SPEC section 10, on all cores. The first that fails, in the order
 // of the file, is returned as a format.CorruptError. It reads with system calls, so that a failing disk is an error.
-// Memory is some hundred KiB a core.
+// Memory is some hundred KiB a core, and one calendar.
 func (s *Store) Verify(ctx context.Context) error {
 	if err := s.acquire(); err != nil {
 		return err
@@ -51,7 +51,11 @@ func (s *Store) verifySlots(context.Context) error {
 		if info, err := s.file.Stat(); err != nil {
 			return err
 		} else if info.Size() != s.size {
-			return bad(format.Truncated, "", info.Size(), "its size changed from %d to %d while it was open", s.size, info.Size())
+			code := format.Truncated
+			if info.Size() > s.size {
+				code = format.Trailing
+			}
+			return bad(code, "", min(info.Size(), s.size), "its size changed from %d to %d while it was open", s.size, info.Size())
 		}
 	}
 	return nil
@@ -81,19 +85,12 @@ func (s *Store) verifySections(context.Context) error {
 	for i := range s.meta.Sections {
 		sec := &s.meta.Sections[i]
 		h := xxhash.New()
-		if _, err := io.Copy(h, io.NewSectionReader(s.src, sec.Offset, sec.Length)); err != nil {
-			return s.readError(sec.Offset, sec.Length, err)
+		if n, err := io.Copy(h, io.NewSectionReader(s.src, sec.Offset, sec.Length)); err != nil {
+			return fmt.Errorf("reading section %s at %d of %s: %w", sec.Tag, sec.Offset+n, s.path, err)
 		}
 		if h.Sum64() != sec.Checksum {
 			return bad(format.SectionChecksum, sec.Tag, sec.Offset, "checksum %016x, must be %016x", h.Sum64(), sec.Checksum)
 		}
-	}
-	return nil
-}
-
-func (s *Store) readInto(b []byte, off int64) error {
-	if _, err := s.src.ReadAt(b, off); err != nil {
-		return s.readError(off, int64(len(b)), err)
 	}
 	return nil
 }

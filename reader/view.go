@@ -51,13 +51,19 @@ type View struct {
 	released atomic.Bool
 }
 
-// viewSide says where the rows of one group start, so that At is a few additions.
+// viewSide says where one side of the windows stands, so that At is a few additions.
 type viewSide struct {
-	start []int64 // element of each ticker's row 0, moved to a window's first row by its anchor's
-	width int64
-	n     int64 // elements of a window
-	group int
-	shift int64 // rows from the anchor to the first row
+	n      int64   // elements of a window
+	blocks []int64 // the byte of the block of ticker t at t × groups + group
+	groups int
+	group  int
+	width  int64
+	shift  int64 // rows from the anchor to the first row
+}
+
+// element returns the number of the window's first element in the file.
+func (v *viewSide) element(ticker int, anchor int64) int64 {
+	return v.blocks[ticker*v.groups+v.group]>>2 + (anchor+v.shift)*v.width
 }
 
 func (s *Store) viewSide(d *side, shift int64) (viewSide, error) {
@@ -67,13 +73,11 @@ func (s *Store) viewSide(d *side, shift int64) (viewSide, error) {
 	if d.layout.Width == 0 {
 		return viewSide{}, fmt.Errorf("%w: %q and others; use Gather, or ask for columns of one group", ErrSpans, d.layout.Names[0])
 	}
-	v := viewSide{group: d.pieces[0].group, width: int64(d.layout.Width), shift: shift}
-	v.n = v.width * int64(d.layout.Span())
-	v.start = make([]int64, len(s.meta.Tickers.Names))
-	for t := range v.start {
-		v.start[t] = s.offset(t, v.group, 0)/4 + shift*v.width
-	}
-	return v, nil
+	width := int64(d.layout.Width)
+	return viewSide{
+		n: width * int64(d.layout.Span()), blocks: s.meta.Blocks.Offset, groups: len(s.rowBytes),
+		group: d.pieces[0].group, width: width, shift: shift,
+	}, nil
 }
 
 // View returns a view for At. It is an error, matching ErrSpans, if the inputs, or the targets, stand in several
@@ -112,10 +116,10 @@ func (v *View) At(i int) (x, y []float32) {
 	if v.cells == nil {
 		return v.readSide(&v.x, t, a), v.readSide(&v.y, t, a)
 	}
-	p := v.x.start[t] + a*v.x.width
+	p := v.x.element(t, a)
 	x = v.cells[p : p+v.x.n : p+v.x.n]
 	if v.y.n > 0 {
-		p = v.y.start[t] + a*v.y.width
+		p = v.y.element(t, a)
 		y = v.cells[p : p+v.y.n : p+v.y.n]
 	}
 	return x, y
@@ -125,7 +129,7 @@ func (v *View) readSide(d *viewSide, ticker int, anchor int64) []float32 {
 	if d.n == 0 {
 		return nil
 	}
-	out, err := v.s.float32s(v.s.offset(ticker, d.group, anchor+d.shift), d.n)
+	out, err := v.s.float32s(4*d.element(ticker, anchor), d.n)
 	if err != nil {
 		out = make([]float32, d.n)
 		for k := range out {

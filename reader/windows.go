@@ -78,8 +78,7 @@ func (w *Windows) checkIDs(ids []int) error {
 
 // offset returns the byte at which a row of a ticker's block starts.
 func (s *Store) offset(ticker, group int, row int64) int64 {
-	groups := len(s.meta.Schema.Groups)
-	return s.meta.Blocks.Offset[ticker*groups+group] + row*s.meta.Schema.Groups[group].RowBytes()
+	return s.meta.Blocks.Offset[ticker*len(s.rowBytes)+group] + row*s.rowBytes[group]
 }
 
 func (s *Store) checkSeries(ticker, group int, dtype format.DType) error {

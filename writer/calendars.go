@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 	"sort"
@@ -42,31 +43,24 @@ func (l *lists) calendars() []int {
 		x, y := &l.all[a], &l.all[b]
 		switch {
 		case x.first != y.first:
-			return compare(x.first, y.first)
+			return cmp.Compare(x.first, y.first)
 		case x.rows != y.rows:
-			return compare(y.rows, x.rows)
+			return cmp.Compare(y.rows, x.rows)
 		}
 		for k := int64(0); k < x.rows; k++ {
-			if c := compare(l.at(a, k), l.at(b, k)); c != 0 {
+			if c := cmp.Compare(l.at(a, k), l.at(b, k)); c != 0 {
 				return c
 			}
 		}
 		return 0
 	})
 	var kept []int
-	var entry []int64 // of the current first time in each kept calendar, searched for once
-	for n, i := range order {
+	for _, i := range order {
 		li := &l.all[i]
-		if n == 0 || li.first != l.all[order[n-1]].first {
-			entry = entry[:0]
-		}
-		for len(entry) < len(kept) {
-			entry = append(entry, l.search(kept[len(entry)], li.first))
-		}
 		li.calendar = -1
 		for c, k := range kept {
-			if l.contains(k, entry[c], i) {
-				li.calendar, li.entry = int64(c), entry[c]
+			if entry, ok := l.contains(k, i); ok {
+				li.calendar, li.entry = int64(c), entry
 				break
 			}
 		}
@@ -78,22 +72,22 @@ func (l *lists) calendars() []int {
 	return kept
 }
 
-// contains reports whether the entries of list k from the given one on start with list i.
-func (l *lists) contains(k int, entry int64, i int) bool {
+// contains reports whether list i is a piece of list k, whose first time is not behind its own, and where it starts.
+func (l *lists) contains(k, i int) (entry int64, ok bool) {
 	outer, inner := &l.all[k], &l.all[i]
+	if inner.rows > outer.rows || inner.last > outer.last {
+		return 0, false
+	}
+	switch { // most lists start or end together, which spares the search
+	case inner.first == outer.first:
+	case inner.last == outer.last:
+		entry = outer.rows - inner.rows
+	default:
+		entry = l.search(k, inner.first)
+	}
 	if entry+inner.rows > outer.rows || l.at(k, entry) != inner.first || l.at(k, entry+inner.rows-1) != inner.last {
-		return false
+		return 0, false
 	}
 	a, b := outer.start+8*entry, inner.start
-	return string(l.times[a:a+8*inner.rows]) == string(l.times[b:b+8*inner.rows])
-}
-
-func compare(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return entry, string(l.times[a:a+8*inner.rows]) == string(l.times[b:b+8*inner.rows])
 }

@@ -8,6 +8,6 @@
 // The same rows give the same bytes, in whatever order the tickers came. The file appears complete or not at all: until
 // Finish has succeeded there is only a temporary file, which Finish removes if it fails, and Abort always.
 //
-// Disk space for the rows is needed twice. Memory is some 64 KiB a group, and per ticker a few dozen bytes, its breaks
-// and its runs of missing cells.
+// Disk space for the rows is needed twice. Memory is some 64 KiB a group, a copy of the rows of one Append, and per
+// ticker some hundred bytes, its breaks, its runs of missing cells and 8 bytes for each 64 KiB of its rows.
 package writer

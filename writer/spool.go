@@ -16,7 +16,8 @@ import (
 type spool struct {
 	fs    fsys.FS
 	f     fsys.File
-	end   int64  // of what is in the file
+	end   int64  // of the blocks
+	size  int64  // of the file, which has more where a block was undone
 	start int64  // of the block that is being written
 	buf   []byte // the block's last chunk, as yet unwritten
 	sums  []byte // u64 of the block's chunks before it
@@ -58,6 +59,7 @@ func (s *spool) flush() error {
 		return err
 	}
 	s.end += int64(len(s.buf))
+	s.size = max(s.size, s.end)
 	s.buf = s.buf[:0]
 	return nil
 }
@@ -84,14 +86,14 @@ func (s *spool) equal(a, b, n int64) (bool, error) {
 	return true, nil
 }
 
-// bytes returns what is in the file, as a mapping where that is possible; release must be called once.
+// bytes returns the blocks, as a mapping where that is possible; release must be called once.
 func (s *spool) bytes() (b []byte, release func() error, err error) {
 	none := func() error { return nil }
 	if s.end == 0 {
 		return nil, none, nil
 	}
-	if m, err := s.f.Map(s.end); err == nil {
-		return m.Bytes(), m.Close, nil
+	if m, err := s.f.Map(s.size); err == nil {
+		return m.Bytes()[:s.end], m.Close, nil
 	}
 	b = make([]byte, s.end)
 	_, err = s.f.ReadAt(b, 0)

@@ -9,6 +9,8 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sync/errgroup"
@@ -16,6 +18,7 @@ import (
 	"github.com/wstore/wstore/format"
 	"github.com/wstore/wstore/internal/f32"
 	"github.com/wstore/wstore/internal/fsys"
+	"github.com/wstore/wstore/internal/mmapfile"
 	"github.com/wstore/wstore/reader"
 )
 
@@ -108,8 +111,13 @@ func Create(path string, schema *format.Schema, o *Options) (*Writer, error) {
 	if err := schema.Validate(); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	if _, err := os.Lstat(path); err == nil && !w.opt.Overwrite {
-		return nil, &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+	if info, err := os.Lstat(path); err == nil {
+		if !w.opt.Overwrite {
+			return nil, &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+		}
+		if m := info.Mode(); !m.IsRegular() && m&fs.ModeSymlink == 0 {
+			return nil, fmt.Errorf("%s is not a regular file and is not replaced; choose another name", path)
+		}
 	}
 	w.index = format.NewIndexBuilder(len(schema.Breaks))
 	w.breaks = make([][]int64, len(schema.Breaks))
@@ -126,7 +134,7 @@ func Create(path string, schema *format.Schema, o *Options) (*Writer, error) {
 		w.times, err = newSpool(w.fs, path)
 	}
 	if err != nil {
-		return nil, errors.Join(err, w.Abort())
+		return nil, w.broken(err)
 	}
 	return w, nil
 }
@@ -160,8 +168,8 @@ func (w *Writer) Begin(name string) error {
 	return nil
 }
 
-// Break puts a break of a set of kind column or given before the ticker's next row. Before the first row it does
-// nothing. The breaks of gap sets follow from the times.
+// Break puts a break of a set of kind column or given before the ticker's next row. Before the first row and behind the
+// last it does nothing. The breaks of gap sets follow from the times.
 func (w *Writer) Break(set int) error {
 	if w.state != inside {
 		return fmt.Errorf("%w: Break without Begin", ErrOrder)
@@ -217,7 +225,7 @@ func (w *Writer) Append(times []int64, cells []Cells) error {
 	w.last = last
 	t.rows += int64(len(times))
 	w.buf = f32.AppendInt64(w.buf[:0], times)
-	w.hash.Write(w.buf)
+	_, _ = w.hash.Write(w.buf) // never fails
 	if err := w.times.write(w.buf); err != nil {
 		return w.broken(err)
 	}
@@ -246,21 +254,20 @@ func (w *Writer) gapBreaks(times []int64, row int64) {
 }
 
 func (w *Writer) appendCells(g int, cells Cells) error {
-	if cells.I64 != nil {
+	if w.schema.Groups[g].DType == format.Int64 {
 		w.buf = f32.AppendInt64(w.buf[:0], cells.I64)
 		return w.groups[g].write(w.buf)
 	}
-	odd := w.scan[g].Scan(cells.F32)
-	w.buf = f32.Append(w.buf[:0], cells.F32)
-	if odd >= 0 { // never change the caller's cells
-		fixed := slices.Clone(cells.F32)
-		for i := odd; i < len(fixed); i++ {
-			if format.IsMissing(fixed[i]) {
-				fixed[i] = format.Missing()
+	values := cells.F32
+	if odd := w.scan[g].Scan(values); odd >= 0 {
+		values = slices.Clone(values) // those of the caller are never changed
+		for i := odd; i < len(values); i++ {
+			if format.IsMissing(values[i]) {
+				values[i] = format.Missing()
 			}
 		}
-		w.buf = f32.Append(w.buf[:0], fixed)
 	}
+	w.buf = f32.Append(w.buf[:0], values)
 	return w.groups[g].write(w.buf)
 }
 
@@ -283,6 +290,9 @@ func (w *Writer) endTicker() error {
 		}
 	}
 	for set, rows := range w.breaks {
+		if k := len(rows); k > 0 && rows[k-1] == t.rows { // no row came behind it
+			rows = rows[:k-1]
+		}
 		w.index.AddBreaks(set, n, rows)
 		t.breaks = append(t.breaks, slices.Clone(rows))
 		w.breaks[set] = rows[:0]
@@ -339,35 +349,38 @@ func (w *Writer) Abort() error {
 
 // Finish lays the file out, syncs it, verifies it with a reader and gives it its name. Provenance is a JSON text that
 // says where the data came from; nil leaves it out. If ctx ends, or anything fails, there is no new file and an old one
-// is unchanged. The writer is of no use afterwards.
-func (w *Writer) Finish(ctx context.Context, provenance []byte) (err error) {
+// is unchanged; only if the directory can't be synced at the very end the new file may have the name. The writer is of
+// no use afterwards, unless the provenance was refused.
+func (w *Writer) Finish(ctx context.Context, provenance []byte) error {
 	if w.state == over {
 		return fmt.Errorf("%w: Finish after the end", ErrOrder)
 	}
-	if provenance != nil && !json.Valid(provenance) {
-		return errors.New("the provenance is not JSON")
+	if provenance != nil && (!json.Valid(provenance) || !utf8.Valid(provenance)) {
+		return errors.New("the provenance is not JSON in UTF-8")
 	}
 	if err := w.endTicker(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.Abort()) }()
 	out, err := w.fs.CreateTemp(w.path)
 	if err != nil {
-		return err
+		return w.broken(err)
 	}
-	temp := out.Name()
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("writing %s: %w", w.path, err), w.fs.Remove(temp))
-		}
-	}()
-	if err := errors.Join(w.assemble(ctx, out, provenance), out.Close()); err != nil {
-		return err
+	err = errors.Join(w.assemble(ctx, out, provenance), out.Close())
+	if err == nil {
+		err = check(ctx, out.Name())
 	}
-	if err := check(ctx, temp); err != nil {
-		return err
+	// Aborted first: once the file has its name nothing may fail any more.
+	if err = errors.Join(err, w.Abort()); err == nil {
+		err = w.fs.Publish(out.Name(), w.path, w.opt.Overwrite)
 	}
-	return w.fs.Publish(temp, w.path, w.opt.Overwrite)
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("writing %s: %w", w.path, err)
+	if rest := w.fs.Remove(out.Name()); !errors.Is(rest, fs.ErrNotExist) {
+		err = errors.Join(err, rest)
+	}
+	return err
 }
 
 // check reads back what was written: what can't be read must not get the name.
@@ -384,19 +397,18 @@ func (w *Writer) assemble(ctx context.Context, out fsys.File, provenance []byte)
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		if w.tickers[a].name < w.tickers[b].name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(order, func(a, b int) int { return strings.Compare(w.tickers[a].name, w.tickers[b].name) })
 	times, release, err := w.times.bytes()
 	if err != nil {
 		return err
 	}
 	l := lists{w.lists, times}
-	kept := l.calendars()
-	if err := release(); err != nil {
+	var kept []int
+	err = mmapfile.Guard(times, func() error {
+		kept = l.calendars()
+		return nil
+	})
+	if err := errors.Join(err, release()); err != nil {
 		return err
 	}
 

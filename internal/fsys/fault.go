@@ -9,7 +9,8 @@ import (
 var ErrInjected = errors.New("injected fault")
 
 // Faulty passes everything to another file system, but makes the n-th operation fail (counted from 0 over files and
-// directories together). With Short a failing write writes half of its bytes first, as on a full disk.
+// directories together; mapping and removing never fail). With Short a failing write writes half of its bytes first, as
+// on a full disk.
 type Faulty struct {
 	FS    FS
 	N     int64

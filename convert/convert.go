@@ -2,11 +2,11 @@ package convert
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,25 +14,22 @@ import (
 	"github.com/wstore/wstore/format"
 	"github.com/wstore/wstore/ingest"
 	"github.com/wstore/wstore/internal/f32"
+	"github.com/wstore/wstore/internal/fsys"
 	"github.com/wstore/wstore/reader"
 	"github.com/wstore/wstore/writer"
 )
 
 // Run converts, and reports what it did. Nothing is lost or changed without a word: what can't be stored as it is is an
 // error with file and line, unless an option chooses. Errors of the input are [ingest.RowError] and
-// [ingest.UnusableError], an unknown column matches reader.ErrNotFound, impossible options are a [UsageError]. After
-// an error, or when ctx ends, there is no new output and an old one is unchanged.
+// [ingest.UnusableError], an unknown column matches reader.ErrNotFound, an existing output fs.ErrExist, and impossible
+// options are a [UsageError]. After an error, or when ctx ends, no temporary file is left and an old output is unchanged;
+// a new one never appears in part.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	c := &conversion{o: &o}
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}
-	budget := o.Memory
-	if budget == 0 {
-		budget = DefaultMemory
-	}
-	// A third for rows: sorting a ticker takes a copy of it, and reading, writing and the collector take the rest.
-	c.table = newTable(&c.plan.read, budget/3, o.Output)
+	c.table = newTable(&c.plan.read, o.fs, o.Output, o.budget)
 	report, err := c.run(ctx)
 	return report, errors.Join(err, c.table.close())
 }
@@ -52,23 +49,32 @@ type conversion struct {
 
 func (c *conversion) prepare(ctx context.Context) error {
 	o := c.o
-	if o.OnDuplicate == "" {
-		o.OnDuplicate = DuplicateError
+	o.OnDuplicate = cmp.Or(o.OnDuplicate, DuplicateError)
+	o.Align = cmp.Or(o.Align, writer.DefaultAlign)
+	o.Memory = cmp.Or(o.Memory, DefaultMemory)
+	// A third for rows: sorting takes up to 8 bytes for each of at least 20, and the collector lets the heap double.
+	o.budget = cmp.Or(o.budget, o.Memory/3)
+	if o.fs == nil {
+		o.fs = fsys.OS{}
 	}
 	switch {
 	case o.OnDuplicate != DuplicateError && o.OnDuplicate != DuplicateFirst && o.OnDuplicate != DuplicateLast:
 		return usage("on duplicates %q; must be error, first or last", o.OnDuplicate)
-	case o.Memory < 0 || o.Memory > 0 && o.Memory < 16<<20:
+	case o.Memory < 16<<20:
 		return usage("memory %d bytes; must be at least 16 MiB", o.Memory)
+	case o.Jobs < 0:
+		return usage("jobs %d; must be at least 1, or 0 for all cores", o.Jobs)
 	case o.MaxGap < 0:
 		return usage("a gap of %s; must be longer than 0", o.MaxGap)
-	case o.Lookback < 0:
-		return usage("lookback %d; must be at least 1", o.Lookback)
+	case o.Lookback < 0 || o.Lookback > format.MaxSpan:
+		return usage("lookback %d; must be 1 to %d rows", o.Lookback, format.MaxSpan)
+	case o.Align < 1<<format.MinAlignLog2 || o.Align > 1<<format.MaxAlignLog2 || o.Align&(o.Align-1) != 0:
+		return usage("alignment %d; must be a power of two from %d to %d", o.Align, 1<<format.MinAlignLog2, 1<<format.MaxAlignLog2)
 	}
 	var location *time.Location
 	if o.Zone != "" {
 		var err error
-		if location, err = time.LoadLocation(o.Zone); err != nil {
+		if location, err = time.LoadLocation(o.Zone); err != nil || o.Zone == "Local" {
 			return usage("zone %q is unknown; use an IANA name such as America/New_York", o.Zone)
 		}
 	}
@@ -85,9 +91,14 @@ func (c *conversion) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.report = Report{Schema: 1, Files: len(sources), SkippedFiles: []string{}, EmptyFiles: []string{}, Gaps: []Gap{}, Hints: []string{}}
+	c.report = Report{
+		Schema: 1, Files: len(sources), SkippedFiles: []string{}, EmptyFiles: []string{}, SkippedColumns: []SkippedColumn{},
+		Gaps: []Gap{}, Hints: []string{},
+	}
 	for _, s := range skipped {
-		c.report.SkippedFiles = append(c.report.SkippedFiles, filepath.Base(s))
+		if !same(s, o.Output) { // an earlier output in the folder is none of its data
+			c.report.SkippedFiles = append(c.report.SkippedFiles, filepath.Base(s))
+		}
 	}
 	c.plan, err = newPlan(o, c.survey)
 	return err
@@ -98,30 +109,38 @@ func checkOutput(o *Options, sources []ingest.Source) error {
 	if o.Output == "" {
 		return usage("no output is named; use -o FILE.wst")
 	}
-	info, err := os.Stat(o.Output)
+	for _, s := range sources {
+		if same(s.Path, o.Output) {
+			return usage("%s is both input and output", s.Path)
+		}
+	}
+	info, err := os.Lstat(o.Output)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		dir := filepath.Dir(o.Output)
 		if info, err := os.Stat(dir); err != nil {
-			return fmt.Errorf("the output's folder: %w", err)
+			return fmt.Errorf("the output's folder: %w; make it first", err)
 		} else if !info.IsDir() {
 			return fmt.Errorf("the output's folder: %s is not a folder", dir)
 		}
 		return nil
 	case err != nil:
-		return err
+		return fmt.Errorf("the output: %w", err)
 	case info.IsDir():
-		return fmt.Errorf("the output %s is a folder; name a file", o.Output)
-	}
-	for _, s := range sources {
-		if in, err := os.Stat(s.Path); err == nil && os.SameFile(in, info) {
-			return usage("%s is both input and output", s.Path)
-		}
-	}
-	if !o.Overwrite {
-		return fmt.Errorf("%w: %s; --force replaces it", fs.ErrExist, o.Output)
+		return fmt.Errorf("the output %s is a folder; name a file in it", o.Output)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("the output %s is not a regular file, and would be replaced by one; name another", o.Output)
+	case !o.Overwrite:
+		return fmt.Errorf("the output %s: %w; --force replaces it", o.Output, fs.ErrExist)
 	}
 	return nil
+}
+
+// same reports whether two names are of one file that exists.
+func same(a, b string) bool {
+	x, err := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err == nil && err2 == nil && os.SameFile(x, y)
 }
 
 func (c *conversion) progress(sources []ingest.Source) func(int64) {
@@ -140,12 +159,14 @@ func (c *conversion) run(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A file without rows is a ticker without rows, if files are tickers.
 	for _, i := range c.survey.Blank {
-		src := c.survey.Sources[i]
-		c.report.EmptyFiles = append(c.report.EmptyFiles, filepath.Base(src.Path))
-		if c.plan.ticker == "" {
-			c.table.ticker(src.Name())
+		c.report.EmptyFiles = append(c.report.EmptyFiles, filepath.Base(c.survey.Sources[i].Path))
+	}
+	if c.plan.ticker == "" { // every file is a ticker, also one without rows
+		for _, src := range c.survey.Sources {
+			if _, err := c.table.ticker(src.Name()); err != nil {
+				return nil, err
+			}
 		}
 	}
 	c.table.prec.add(int64(c.o.MaxGap))
@@ -157,7 +178,7 @@ func (c *conversion) run(ctx context.Context) (*Report, error) {
 		}
 	}
 	c.schema = c.plan.schema(c.table.prec.unit(), c.o.Zone)
-	c.w, err = writer.Create(c.o.Output, c.schema, &writer.Options{Align: c.o.Align, Overwrite: c.o.Overwrite})
+	c.w, err = writer.Create(c.o.Output, c.schema, &writer.Options{Align: c.o.Align, Overwrite: c.o.Overwrite, FS: c.o.fs})
 	if err != nil {
 		return nil, err
 	}
@@ -169,13 +190,13 @@ func (c *conversion) run(ctx context.Context) (*Report, error) {
 
 func (c *conversion) write(ctx context.Context, stats *ingest.Stats) error {
 	c.block.init(c)
-	for _, name := range c.table.names() {
-		if err := ctx.Err(); err != nil {
+	for _, s := range c.table.all() {
+		if err := c.ticker(ctx, s); err != nil {
 			return err
 		}
-		if err := c.ticker(c.table.series[name]); err != nil {
-			return err
-		}
+	}
+	if err := c.table.close(); err != nil { // the disk space is needed now
+		return err
 	}
 	c.fill(stats)
 	provenance, err := c.provenance()
@@ -186,7 +207,7 @@ func (c *conversion) write(ctx context.Context, stats *ingest.Stats) error {
 }
 
 // ticker writes one ticker's rows.
-func (c *conversion) ticker(s *series) error {
+func (c *conversion) ticker(ctx context.Context, s *series) error {
 	if err := c.w.Begin(s.name); err != nil {
 		return err
 	}
@@ -195,9 +216,9 @@ func (c *conversion) ticker(s *series) error {
 	}
 	c.report.Tickers++
 	b := &c.block
-	b.start()
+	b.rows = 0
 	// One row is held back: the next may have the same time.
-	held, have := make([]byte, c.table.shape.size), false
+	held, have := b.held, false
 	err := c.table.each(s, func(r []byte) error {
 		if have && timeOf(r) == timeOf(held) {
 			if err := c.duplicate(s, held, r); err != nil {
@@ -212,6 +233,11 @@ func (c *conversion) ticker(s *series) error {
 			if err := b.add(held); err != nil {
 				return err
 			}
+			if b.rows%blockRows == 0 {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+			}
 		}
 		copy(held, r)
 		have = true
@@ -222,6 +248,9 @@ func (c *conversion) ticker(s *series) error {
 	}
 	if err == nil {
 		err = b.flush()
+	}
+	if err == nil {
+		err = ctx.Err()
 	}
 	return err
 }
@@ -239,12 +268,12 @@ func (c *conversion) duplicate(s *series, held, r []byte) error {
 		e := &ingest.RowError{
 			Path: c.survey.Sources[other].Path, Line: otherLine, Column: c.plan.time,
 			Value: time.Unix(0, timeOf(r)).UTC().Format(time.RFC3339Nano),
-			Reason: fmt.Sprintf("comes twice for ticker %q: %s:%d has %s row of that time",
+			Reason: fmt.Sprintf("comes twice for ticker %q: %s:%d has %s row",
 				s.name, c.survey.Sources[source].Path, line, what),
 			Hint: "--on-duplicate first or last keeps one of them",
 		}
-		if c.plan.hint != "" {
-			e.Hint = c.plan.hint
+		if c.plan.option != "" {
+			e.Hint = c.plan.option + "; else " + e.Hint
 		}
 		return e
 	}
@@ -260,7 +289,8 @@ type block struct {
 	c      *conversion
 	times  []int64
 	cells  []writer.Cells
-	widths []int // of the float32 groups
+	widths []int  // of the float32 groups
+	held   []byte // the row that waits for the next
 	raw    []float32
 	texts  []byte // of the row before
 	rows   int64  // of the ticker so far
@@ -278,23 +308,24 @@ func (b *block) init(c *conversion) {
 		}
 	}
 	b.cells = make([]writer.Cells, len(c.schema.Groups))
+	b.held = make([]byte, c.table.shape.size)
 	b.raw = make([]float32, c.table.shape.cells)
 	if c.o.MaxGap > 0 {
 		b.gapSet = 1
 	}
 }
 
-func (b *block) start() { b.rows = 0 }
-
 // add takes a row; before it, where a break column changed, comes a break.
 func (b *block) add(r []byte) error {
 	sh := &b.c.table.shape
 	tm := timeOf(r)
 	texts := sh.textsOf(r)
-	if b.rows > 0 {
+	if b.rows == 0 {
+		b.c.report.span(tm)
+	} else {
 		b.c.report.gap(b.last, tm)
 		for k := range sh.texts {
-			if !bytes.Equal(texts[4*k:4*k+4], b.texts[4*k:4*k+4]) {
+			if !bytes.Equal(texts[8*k:8*k+8], b.texts[8*k:8*k+8]) {
 				if err := b.flush(); err != nil {
 					return err
 				}
@@ -318,7 +349,7 @@ func (b *block) add(r []byte) error {
 	for k := range sh.stamps {
 		g := len(b.widths) + k
 		v := sh.stamp(r, k)
-		if v != math.MinInt64 {
+		if v != format.NoTime {
 			v /= per
 		}
 		b.cells[g].I64 = append(b.cells[g].I64, v)
@@ -330,6 +361,9 @@ func (b *block) add(r []byte) error {
 }
 
 func (b *block) flush() error {
+	if b.rows > 0 {
+		b.c.report.span(b.last)
+	}
 	err := b.c.w.Append(b.times, b.cells)
 	b.c.report.RowsKept += int64(len(b.times))
 	b.times = b.times[:0]
@@ -341,7 +375,7 @@ func (b *block) flush() error {
 
 // inspect completes the report with what the finished file says.
 func (c *conversion) inspect() error {
-	s, err := reader.Open(c.o.Output, nil)
+	s, err := reader.Open(c.o.Output, &reader.Options{Access: reader.Read})
 	if err != nil {
 		return err
 	}

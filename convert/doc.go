@@ -5,6 +5,7 @@
 //	                                                 │ merged, duplicates resolved
 //	                     report ◄─ reader ◄─ file ◄─ writer
 //
-// Memory is bounded by [Options.Memory], whatever the size and order of the input. The output is the same, byte for
-// byte, whatever the number of cores and the order in which the inputs are named, and appears complete or not at all.
+// Memory is bounded by [Options.Memory], whatever the size and order of the input. Disk space beside the output is needed
+// twice for the rows, and while the inputs are read once for those that don't fit in memory. The output is the same, byte
+// for byte, whatever the number of cores and the order in which the inputs are named, and appears complete or not at all.
 package convert

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/wstore/wstore/internal/fsys"
 )
 
 // OnDuplicate says what becomes of rows of one ticker that have the same time.
@@ -22,46 +24,57 @@ type Options struct {
 	Inputs []string // files, folders and globs
 	Output string
 
-	Ticker     string // column of the ticker; empty: the files' names
-	Time       string // column of the time; empty: found by its name or content
-	TimeFormat string // empty: found out
-	Zone       string // IANA name of the zone of times without one; empty: as they are
-	Columns    []string
-	Targets    []string // names, each optionally with a reach: `ret_20:20`, `ret:5d`, `ret:end_column`
-	Groups     []Group
-	Masks      []string // columns in which 0, false and empty are missing
-	MaxGap     time.Duration
-	Breaks     []Break
+	Ticker     string   // column of the ticker; empty: the files' names
+	Time       string   // column of the time; empty: found by its name or content
+	TimeFormat string   // strftime, a Go layout or epoch-s, -ms, -us, -ns; empty: found out
+	Zone       string   // IANA name of the zone of times without an offset; empty: as they are
+	Columns    []string // of the group features, in this order; nil: all numeric ones that have no other use
+	// Targets make the group targets. Each is a column, or a column and its reach, how far ahead its values were computed:
+	// rows (`ret_20:20`), a duration (`ret:5d`), or a column of the times at which labels end (`ret:end`), which is kept in a
+	// group of its own, `label_end.end`. If a column has the whole name, colon and all, that one is meant.
+	Targets []string
+	Groups  []Group       // more groups
+	Masks   []string      // columns of the group masks, in which 0, false and empty are missing
+	MaxGap  time.Duration // a time between two rows strictly longer than this is a break, of the set gap; 0: none is
+	Breaks  []Break       // more break sets
 
 	OnDuplicate OnDuplicate // empty: error
 	SkipBad     bool        // leave rows out that can't be read, and count them
 	Lookback    int         // report the tickers that are too short for it; 0: don't
 
-	Align     int   // bytes; 0: the writer's default
-	Memory    int64 // bytes that rows may take in memory; 0: DefaultMemory
-	Jobs      int   // 0: all cores
-	Overwrite bool
+	Align int // bytes; 0: the writer's default
+	// Memory is what rows take at most, in bytes, with their sorting and what the collector has not freed yet; at least
+	// 16 MiB; 0: DefaultMemory. Where it is not enough they are sorted on disk. Besides it the process takes up to 32 MiB,
+	// 16 MiB for each job, and some hundred bytes for each ticker, break and run of missing cells. This is with the default
+	// GOGC; a program that needs a firmer limit sets debug.SetMemoryLimit.
+	Memory    int64
+	Jobs      int  // goroutines that parse; 0: all cores
+	Overwrite bool // replace an existing output
 
-	Version  string                  // of the program, for the provenance
-	Progress func(done, total int64) // bytes of the inputs that were read; may be called from any goroutine
+	Version  string               // of the program, for the provenance
+	Progress func(n, total int64) // told, from any goroutine, that n more of the inputs' total bytes were read
+
+	fs     fsys.FS // nil: the operating system's
+	budget int64   // bytes of rows in memory; 0: a third of Memory
 }
 
 // DefaultMemory is the default of Options.Memory.
 const DefaultMemory = 1 << 30
 
-// Group names columns that are stored together.
+// Group names columns that are stored together, in this order. A column is in one group only.
 type Group struct {
 	Name    string   `json:"name"`
 	Columns []string `json:"columns"`
 }
 
-// Break makes a break set of the places where a column changes.
+// Break makes a break set of the places where the text of a column changes from one row of a ticker to the next. The
+// column may be of any kind; it is not stored unless it is named elsewhere too.
 type Break struct {
 	Name   string `json:"name"`
 	Column string `json:"column"`
 }
 
-var dayOrWeek = regexp.MustCompile(`(\d+(?:\.\d+)?)([dw])`)
+var dayOrWeek = regexp.MustCompile(`(\d+\.?\d*|\.\d+)[dw]`)
 
 // ParseDuration parses what time.ParseDuration does, and days and weeks: `3d`, `1w2d`, `1d12h`. Days have 24 hours.
 func ParseDuration(s string) (time.Duration, error) {

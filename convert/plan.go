@@ -20,9 +20,10 @@ type plan struct {
 	floats int               // float32 columns, in order of the groups
 	breaks []format.BreakSet // gap first; its MaxGap and the reaches are in nanoseconds until the unit is known
 	skip   []SkippedColumn   // columns of the inputs that are not stored
-	hint   string            // what the user may have wanted
 	ticker string            // the column's name, or empty
 	time   string
+	hint   string // for the report: that a column may name the tickers
+	option string // for duplicates: the same in short
 }
 
 // SkippedColumn is a column of the inputs that is not stored.
@@ -35,13 +36,23 @@ type SkippedColumn struct {
 type planner struct {
 	o      *Options
 	s      *ingest.Survey
+	index  map[string]int // columns by name
 	use    map[int]string // what each used column is for
 	p      *plan
 	inputs string // for errors
 }
 
 func newPlan(o *Options, s *ingest.Survey) (*plan, error) {
-	b := &planner{o: o, s: s, use: map[int]string{}, p: &plan{}, inputs: s.Sources[0].Path}
+	b := &planner{o: o, s: s, index: map[string]int{}, use: map[int]string{}, p: &plan{}}
+	for i, c := range s.Columns {
+		b.index[c.Name] = i
+	}
+	for i := range s.Sources { // the first that shows the columns
+		if !slices.Contains(s.Blank, i) {
+			b.inputs = s.Sources[i].Path
+			break
+		}
+	}
 	steps := []func() error{b.keys, b.named, b.features, b.labelEnds, b.breakSets}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -49,22 +60,26 @@ func newPlan(o *Options, s *ingest.Survey) (*plan, error) {
 		}
 	}
 	b.skipped()
+	b.tickerHint()
 	schema := &format.Schema{Groups: b.p.groups, Breaks: b.p.breaks}
 	if err := schema.Validate(); err != nil {
-		return nil, &UsageError{err.Error() + "; choose other names with --columns, --group or --break"}
+		return nil, usage("%w; choose another name with --group or --break, rename the column in the inputs, or leave it out with --columns", err)
 	}
 	return b.p, nil
 }
 
 // UsageError is a choice in Options that can't be.
-type UsageError struct{ text string }
+type UsageError struct{ err error }
 
-func (e *UsageError) Error() string { return e.text }
+func (e *UsageError) Error() string { return e.err.Error() }
 
-func usage(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
+// Unwrap returns the cause.
+func (e *UsageError) Unwrap() error { return e.err }
+
+func usage(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
 func (b *planner) column(name string) (int, error) {
-	if i := b.s.Index(name); i >= 0 {
+	if i, ok := b.index[name]; ok {
 		return i, nil
 	}
 	names := make([]string, len(b.s.Columns))
@@ -89,19 +104,21 @@ func (b *planner) take(name, what string) (int, error) {
 
 // keys finds the columns of time and ticker.
 func (b *planner) keys() (err error) {
-	b.p.read.Ticker = -1
-	if b.o.Ticker != "" {
-		if b.p.read.Ticker, err = b.take(b.o.Ticker, "the ticker"); err != nil {
+	p := b.p
+	p.read.Ticker, p.ticker = -1, b.o.Ticker
+	if p.ticker != "" {
+		if p.read.Ticker, err = b.take(p.ticker, "the ticker"); err != nil {
 			return err
 		}
-		b.p.ticker = b.o.Ticker
 	}
-	if b.o.Time != "" {
-		b.p.read.Time, err = b.take(b.o.Time, "the time")
-	} else if b.p.read.Time, err = b.s.TimeColumn(); err == nil {
-		_, err = b.take(b.s.Columns[b.p.read.Time].Name, "the time")
+	if p.time = b.o.Time; p.time == "" {
+		i, err := b.s.TimeColumn()
+		if err != nil {
+			return err
+		}
+		p.time = b.s.Columns[i].Name
 	}
-	b.p.time = b.s.Columns[b.p.read.Time].Name
+	p.read.Time, err = b.take(p.time, "the time")
 	return err
 }
 
@@ -153,7 +170,7 @@ func (b *planner) group(name string, columns []string, what string, role format.
 
 // target resolves a name with a reach: an existing column's whole name wins, else the text is split at its last colon.
 func (b *planner) target(text string) (format.Column, error) {
-	if b.s.Index(text) >= 0 {
+	if _, ok := b.index[text]; ok {
 		return format.Column{Name: text}, nil
 	}
 	at := strings.LastIndexByte(text, ':')
@@ -211,7 +228,11 @@ func (b *planner) features() error {
 	b.p.read.Masks = append(b.p.read.Masks, masks...)
 	b.p.groups = append(b.p.groups, groups...)
 	if b.p.floats == 0 {
-		return &ingest.UnusableError{Path: b.inputs, Reason: "it has no numeric column", Hint: "name columns with --columns"}
+		e := &ingest.UnusableError{Path: b.inputs, Reason: "has no numeric column", Hint: "name columns with --columns"}
+		if b.skipped(); len(b.p.skip) > 0 {
+			e.Reason += fmt.Sprintf(": %q is none, %s", b.p.skip[0].Name, b.p.skip[0].Why)
+		}
+		return e
 	}
 	return nil
 }
@@ -253,7 +274,7 @@ func (b *planner) breakSets() error {
 	return nil
 }
 
-// skipped notes the columns that are left, and what to make of them.
+// skipped notes the columns that are left.
 func (b *planner) skipped() {
 	for i, c := range b.s.Columns {
 		if b.use[i] != "" || b.breakColumn(c.Name) {
@@ -267,14 +288,45 @@ func (b *planner) skipped() {
 			}
 		}
 		b.p.skip = append(b.p.skip, SkippedColumn{c.Name, why})
-		if c.Kind == ingest.Text && b.p.read.Ticker < 0 && b.p.hint == "" {
-			switch {
-			case c.Constant && len(b.s.Sources) > 1:
-				b.p.hint = fmt.Sprintf("tickers are named after the files; column %q is the same in each file: --ticker %q takes them from it", c.Name, c.Name)
-			case len(b.s.Sources) == 1:
-				b.p.hint = fmt.Sprintf("the file is one ticker named after it; if column %q names tickers, use --ticker %q", c.Name, c.Name)
-			}
+	}
+}
+
+// tickerNames are usual names, in lower case, of a column of tickers.
+var tickerNames = []string{
+	"ticker", "symbol", "sym", "code", "ts_code", "instrument", "security", "asset", "stock", "pair", "coin", "contract",
+	"permno", "isin", "unique_id", "name",
+}
+
+// tickerHint finds a column that may hold the tickers if files are tickers: one with a usual name, else one of text that
+// is not stored, if possible one that changes.
+func (b *planner) tickerHint() {
+	if b.p.ticker != "" {
+		return
+	}
+	at, best := -1, 0
+	for i, c := range b.s.Columns {
+		likely := 0
+		switch {
+		case slices.Contains(tickerNames, strings.ToLower(c.Name)):
+			likely = 3
+		case c.Kind == ingest.Text && b.use[i] == "" && !c.Constant:
+			likely = 2
+		case c.Kind == ingest.Text && b.use[i] == "":
+			likely = 1
 		}
+		if likely > best {
+			at, best = i, likely
+		}
+	}
+	if at < 0 {
+		return
+	}
+	c := b.s.Columns[at]
+	b.p.option = fmt.Sprintf("if column %q names tickers, use --ticker %q", c.Name, c.Name)
+	if c.Constant && len(b.s.Sources) > 1 {
+		b.p.hint = fmt.Sprintf("tickers are named after the files; column %q is the same throughout each file: --ticker %q takes them from it", c.Name, c.Name)
+	} else {
+		b.p.hint = "tickers are named after the files; " + b.p.option
 	}
 }
 

@@ -3,10 +3,10 @@ package convert
 import (
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/wstore/wstore/format"
@@ -26,25 +26,31 @@ type Report struct {
 	RowsSkipped     int64           `json:"rows_skipped"` // that could not be read, with Options.SkipBad
 	FirstSkipped    string          `json:"first_skipped,omitempty"`
 	Duplicates      int64           `json:"duplicates"`    // rows left out because another has their ticker and time
-	Contradictory   int64           `json:"contradictory"` // those of them that differ from it
+	Contradictory   int64           `json:"contradictory"` // those of them that held other values, in what is stored
 	UnsortedTickers int             `json:"unsorted_tickers"`
 	Columns         []ColumnReport  `json:"columns"`
 	SkippedColumns  []SkippedColumn `json:"skipped_columns"`
-	Gaps            []Gap           `json:"largest_gaps"` // longest first
+	Gaps            []Gap           `json:"largest_gaps"` // longest first; none if all rows are equally far apart
 	TimeMin         *time.Time      `json:"time_min"`
 	TimeMax         *time.Time      `json:"time_max"`
 	Hints           []string        `json:"hints"`
 
-	// What the finished file says; not part of its provenance.
-	Output   string       `json:"output,omitempty"`
-	Bytes    int64        `json:"file_bytes,omitempty"`
-	Padding  int64        `json:"padding_bytes,omitempty"`
-	Index    int64        `json:"index_bytes,omitempty"`
-	Digest   string       `json:"digest,omitempty"`
+	*FileReport // nil in the provenance
+
+	step uint64 // the least time from one row to the next, in nanoseconds; 0: none yet
+}
+
+// FileReport is what the finished file says.
+type FileReport struct {
+	Output   string       `json:"output"`
+	Bytes    int64        `json:"file_bytes"`
+	Padding  int64        `json:"padding_bytes"`
+	Index    int64        `json:"index_bytes"` // of the window index, with its header and checksum
+	Digest   string       `json:"digest"`      // of the content
 	Lookback *LookbackUse `json:"lookback,omitempty"`
 }
 
-// ColumnReport says what became of a float32 column's cells.
+// ColumnReport says what became of a float32 column's cells, of all rows read.
 type ColumnReport struct {
 	Name        string  `json:"name"`
 	Group       string  `json:"group"`
@@ -70,11 +76,17 @@ type LookbackUse struct {
 
 const keptGaps = 5
 
-// gap notes a gap, in nanoseconds since the epoch, if it is among the largest.
+// gap notes the time between two rows, in nanoseconds since the epoch, if it is among the largest.
 func (r *Report) gap(from, to int64) {
 	length := uint64(to) - uint64(from)
-	if len(r.Gaps) == keptGaps && length < gapLength(&r.Gaps[keptGaps-1]) {
-		return
+	if r.step == 0 || length < r.step {
+		r.step = length
+	}
+	if len(r.Gaps) == keptGaps {
+		least := &r.Gaps[keptGaps-1]
+		if l := gapLength(least); length < l || length == l && from > least.From.UnixNano() {
+			return
+		}
 	}
 	g := Gap{time.Unix(0, from).UTC(), time.Unix(0, to).UTC(), 1}
 	at := 0
@@ -91,13 +103,28 @@ func (r *Report) gap(from, to int64) {
 	r.Gaps = r.Gaps[:min(len(r.Gaps), keptGaps)]
 }
 
+// span notes the time of a row, in nanoseconds since the epoch.
+func (r *Report) span(at int64) {
+	if r.TimeMin == nil {
+		t := time.Unix(0, at).UTC()
+		r.TimeMin, r.TimeMax = &t, &t
+		return
+	}
+	switch t := time.Unix(0, at).UTC(); {
+	case t.Before(*r.TimeMin):
+		r.TimeMin = &t
+	case t.After(*r.TimeMax):
+		r.TimeMax = &t
+	}
+}
+
 func gapLength(g *Gap) uint64 { return uint64(g.To.UnixNano()) - uint64(g.From.UnixNano()) }
 
 // fill takes over what reading found.
 func (c *conversion) fill(stats *ingest.Stats) {
 	r := &c.report
 	r.RowsRead, r.RowsSkipped, r.FirstSkipped = stats.Rows, stats.Skipped, stats.FirstSkipped
-	r.SkippedColumns = append([]SkippedColumn{}, c.plan.skip...)
+	r.SkippedColumns = append(r.SkippedColumns, c.plan.skip...)
 	k := 0
 	for _, g := range c.plan.groups {
 		if g.DType != format.Float32 {
@@ -109,8 +136,14 @@ func (c *conversion) fill(stats *ingest.Stats) {
 			k++
 		}
 	}
+	r.Gaps = slices.DeleteFunc(r.Gaps, func(g Gap) bool { return gapLength(&g) == r.step })
 	if c.plan.hint != "" {
 		r.Hints = append(r.Hints, c.plan.hint)
+	}
+	for _, col := range r.Columns {
+		if col.Missing == r.RowsRead {
+			r.Hints = append(r.Hints, fmt.Sprintf("column %q of group %q holds no value: no window that needs it exists; choose others with --columns", col.Name, col.Group))
+		}
 	}
 	if len(r.Gaps) > 0 && c.o.MaxGap == 0 {
 		r.Hints = append(r.Hints, "windows cross gaps; --max-gap, such as --max-gap 5d, makes breaks of them")
@@ -143,8 +176,8 @@ func (c *conversion) provenance() ([]byte, error) {
 		Version string  `json:"version,omitempty"`
 		Options options `json:"options"`
 		Inputs  []input `json:"inputs"`
-		Report  *Report `json:"report"`
-	}{Schema: 1, Program: "wstore convert", Version: c.o.Version, Report: &c.report}
+		Report  Report  `json:"report"`
+	}{Schema: 1, Program: "wstore convert", Version: c.o.Version, Report: c.report}
 	o := c.o
 	p.Options = options{
 		o.Ticker, c.plan.time, o.TimeFormat, o.Zone, o.Columns, o.Targets, o.Groups, o.Masks, "", o.Breaks, o.OnDuplicate, o.SkipBad,
@@ -153,7 +186,11 @@ func (c *conversion) provenance() ([]byte, error) {
 		p.Options.MaxGap = o.MaxGap.String()
 	}
 	for _, s := range c.survey.Sources {
-		p.Inputs = append(p.Inputs, input{filepath.Base(s.Path), s.Size})
+		name := filepath.Base(s.Path) // folders are of this machine
+		p.Inputs = append(p.Inputs, input{name, s.Size})
+		if rest, ok := strings.CutPrefix(c.report.FirstSkipped, s.Path+":"); ok {
+			p.Report.FirstSkipped = name + ":" + rest
+		}
 	}
 	return json.Marshal(p)
 }
@@ -161,16 +198,20 @@ func (c *conversion) provenance() ([]byte, error) {
 // read adds what the finished file says.
 func (r *Report) read(s *reader.Store, lookback int) error {
 	m := s.Meta()
-	r.Output, r.Bytes, r.Digest = s.Path(), m.Newest.End, hex.EncodeToString(m.Digest[:])
+	r.FileReport = &FileReport{Output: s.Path(), Bytes: m.Newest.End, Digest: hex.EncodeToString(m.Digest[:])}
+	var aligning int64 // the padding that blocks cause
 	for _, p := range m.Layout.Padding {
 		r.Padding += p.To - p.From
+		if p.From >= format.DataStart {
+			aligning += p.To - p.From
+		}
 	}
 	r.Index = m.Section(format.TagIndex).Length + format.CatalogEntry
-	if r.Padding*10 > r.Bytes && m.Newest.Align() > 64 {
-		r.Hints = append(r.Hints, fmt.Sprintf("%d %% of the file is padding; --align 64 saves most of it", r.Padding*100/r.Bytes))
+	if aligning > r.Bytes/10 && m.Newest.Align() > 1<<format.MinAlignLog2 {
+		r.Hints = append(r.Hints, fmt.Sprintf("%.0f %% of the file is padding between blocks; --align 64 saves most of it", 100*float64(aligning)/float64(r.Bytes)))
 	}
-	if err := r.times(s); err != nil || lookback == 0 {
-		return err
+	if lookback == 0 {
+		return nil
 	}
 	q := reader.Query{Lookback: lookback}
 	if _, err := s.Group("features"); err != nil {
@@ -184,28 +225,6 @@ func (r *Report) read(s *reader.Store, lookback int) error {
 	for t, name := range s.Tickers() {
 		if from, to := w.Range(t); from == to {
 			r.Lookback.TooShort = append(r.Lookback.TooShort, name)
-		}
-	}
-	return nil
-}
-
-// times sets the first and the last time.
-func (r *Report) times(s *reader.Store) error {
-	for t := range s.Tickers() {
-		n := s.Rows(t)
-		if n == 0 {
-			continue
-		}
-		first, err := s.Time(t, 0)
-		last, err2 := s.Time(t, n-1)
-		if err := errors.Join(err, err2); err != nil {
-			return err
-		}
-		if r.TimeMin == nil || first.Before(*r.TimeMin) {
-			r.TimeMin = &first
-		}
-		if r.TimeMax == nil || last.After(*r.TimeMax) {
-			r.TimeMax = &last
 		}
 	}
 	return nil

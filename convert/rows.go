@@ -2,26 +2,38 @@ package convert
 
 import (
 	"bufio"
-	"bytes"
 	"container/heap"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
-	"math"
+	"maps"
+	"math/bits"
 	"slices"
+	"strings"
 
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/wstore/wstore/format"
 	"github.com/wstore/wstore/ingest"
 	"github.com/wstore/wstore/internal/f32"
 	"github.com/wstore/wstore/internal/fsys"
 )
 
-// A record is one row of one ticker: its time, where it stood, its stamps, cells and texts, all little-endian. Records
-// of a ticker are kept in memory until there are too many; then all are sorted and go to a temporary file as one piece
-// for each ticker. Reading merges the pieces.
+// A record is one row of one ticker: its time, where it stood, its stamps, its cells and the hashes of its texts, all
+// little-endian. Records are kept in memory by ticker until there are too many; then all are sorted and go to a
+// temporary file, as one piece for each ticker. Reading merges a ticker's pieces.
 type shape struct {
 	stamps, cells, texts int
 	size                 int // bytes of a record
+	shift                int // log2 of the records of a slab
 }
+
+const (
+	slabBytes  = 1 << 10   // at most, unless a record is longer; every ticker takes at least one slab
+	slabHeader = 48        // what a slab takes besides: its places in series.slabs and table.free
+	arenaBytes = 256 << 10 // of which slabs are cut
+)
 
 const (
 	timeAt  = 0
@@ -33,7 +45,8 @@ const lineBits = 40
 
 func newShape(p *ingest.Plan) shape {
 	s := shape{stamps: len(p.Times), cells: len(p.Floats), texts: len(p.Texts)}
-	s.size = restAt + 8*s.stamps + 4*s.cells + 4*s.texts
+	s.size = restAt + 8*s.stamps + 4*s.cells + 8*s.texts
+	s.shift = max(bits.Len(uint(slabBytes/s.size))-1, 0)
 	return s
 }
 
@@ -71,10 +84,11 @@ func before(a, b []byte) int {
 // series is what is known of one ticker's rows.
 type series struct {
 	name     string
-	buf      []byte // records in memory
-	sorted   bool   // they are in order
-	unsorted bool   // rows of the input were not in order
-	last     int64  // time of the last record
+	slabs    [][]byte // records in memory; all slabs but the last are full
+	n        int      // of these records
+	sorted   bool     // they are in order
+	unsorted bool     // rows of the input were not in order
+	last     int64    // time of the last record
 	rows     int64
 	pieces   []pieceAt
 }
@@ -90,68 +104,72 @@ type table struct {
 	budget int64
 	used   int64
 	series map[string]*series
-	texts  map[string]uint32
+	active []*series // those with records in memory
+	free   [][]byte  // slabs to use again
+	arena  []byte    // of which the next slabs are cut
+	byCode []*series // of the current batch's dictionary
+	prec   precision
 	spill  fsys.File
 	end    int64 // of the temporary file
-	prec   precision
-	byCode []*series // of the current batch's dictionary
-	codes  []uint32
 }
 
-func newTable(p *ingest.Plan, budget int64, beside string) *table {
-	return &table{
-		shape: newShape(p), fs: fsys.OS{}, beside: beside, budget: budget,
-		series: map[string]*series{}, texts: map[string]uint32{},
-	}
+func newTable(p *ingest.Plan, fs fsys.FS, beside string, budget int64) *table {
+	return &table{shape: newShape(p), fs: fs, beside: beside, budget: budget, series: map[string]*series{}}
 }
 
 // ticker returns the series of a name.
-func (t *table) ticker(name string) *series {
+func (t *table) ticker(name string) (*series, error) {
 	s := t.series[name]
 	if s == nil {
+		if len(t.series) == format.MaxTickers {
+			return nil, fmt.Errorf("more than %d tickers, one of them %q; is the right column named with --ticker?", format.MaxTickers, name)
+		}
 		s = &series{name: name, sorted: true}
 		t.series[name] = s
 	}
-	return s
+	return s, nil
 }
 
 // add takes the rows of a batch.
 func (t *table) add(b *ingest.Batch) error {
 	t.byCode = append(t.byCode[:0], make([]*series, len(b.Dict))...)
-	t.codes = append(t.codes[:0], make([]uint32, len(b.Dict))...)
 	sh := &t.shape
 	for i := range b.Rows {
 		s := t.byCode[b.Tickers[i]]
 		if s == nil {
-			s = t.ticker(b.Dict[b.Tickers[i]])
+			var err error
+			if s, err = t.ticker(b.Dict[b.Tickers[i]]); err != nil {
+				return err
+			}
 			t.byCode[b.Tickers[i]] = s
 		}
 		tm := b.Times[i]
 		t.prec.add(tm)
 		if s.rows > 0 && tm < s.last {
 			s.unsorted = true
-		}
-		if len(s.buf) > 0 && tm < s.last {
-			s.sorted = false
+			s.sorted = s.sorted && s.n == 0
 		}
 		s.last = tm
 		s.rows++
-		old := cap(s.buf)
-		r := binary.LittleEndian.AppendUint64(s.buf, uint64(tm))
+		slab := t.room(s)
+		r := binary.LittleEndian.AppendUint64(*slab, uint64(tm))
 		r = binary.LittleEndian.AppendUint64(r, uint64(b.Source)<<lineBits|uint64(b.Line[i]))
 		stamps := b.Stamps[i*sh.stamps : (i+1)*sh.stamps]
 		for _, v := range stamps {
-			if v != math.MinInt64 {
+			if v != format.NoTime {
 				t.prec.add(v)
 			}
 		}
 		r = f32.AppendInt64(r, stamps)
 		r = f32.Append(r, b.Cells[i*sh.cells:(i+1)*sh.cells])
+		// Texts are only compared with those of the row before: a hash is enough, however many they are.
 		for _, code := range b.Texts[i*sh.texts : (i+1)*sh.texts] {
-			r = binary.LittleEndian.AppendUint32(r, t.text(b, code))
+			r = binary.LittleEndian.AppendUint64(r, xxhash.Sum64String(b.Dict[code]))
 		}
-		s.buf = r
-		t.used += int64(cap(r) - old)
+		*slab = r
+		if s.n++; s.n == 1 {
+			t.active = append(t.active, s)
+		}
 	}
 	if t.used > t.budget {
 		return t.spillAll()
@@ -159,46 +177,63 @@ func (t *table) add(b *ingest.Batch) error {
 	return nil
 }
 
-// text returns the number of a text over all batches.
-func (t *table) text(b *ingest.Batch, code uint32) uint32 {
-	if t.codes[code] == 0 {
-		n, ok := t.texts[b.Dict[code]]
-		if !ok {
-			n = uint32(len(t.texts) + 1)
-			t.texts[b.Dict[code]] = n
-		}
-		t.codes[code] = n
-	}
-	return t.codes[code]
+// all returns the series of all tickers in the order of their names.
+func (t *table) all() []*series { return byName(slices.Collect(maps.Values(t.series))) }
+
+func byName(s []*series) []*series {
+	slices.SortFunc(s, func(a, b *series) int { return strings.Compare(a.name, b.name) })
+	return s
 }
 
-// names returns the tickers in order.
-func (t *table) names() []string {
-	names := make([]string, 0, len(t.series))
-	for n := range t.series {
-		names = append(names, n)
+// room returns the last slab of a series, which has room for a record.
+func (t *table) room(s *series) *[]byte {
+	last := len(s.slabs) - 1
+	if last < 0 || len(s.slabs[last]) == cap(s.slabs[last]) {
+		s.slabs = append(s.slabs, t.slab())
+		last++
 	}
-	slices.Sort(names)
-	return names
+	return &s.slabs[last]
 }
 
-// sort puts the records in memory in order.
-func (t *table) sort(s *series) {
+// slab returns an empty slab.
+func (t *table) slab() []byte {
+	length := t.shape.size << t.shape.shift
+	t.used += int64(length) + slabHeader
+	if n := len(t.free) - 1; n >= 0 {
+		b := t.free[n]
+		t.free = t.free[:n]
+		return b
+	}
+	if len(t.arena) < length {
+		t.arena = make([]byte, max(length, arenaBytes))
+	}
+	b := t.arena[:0:length]
+	t.arena = t.arena[length:]
+	return b
+}
+
+// drop forgets the records of a series in memory.
+func (t *table) drop(s *series) {
+	for _, b := range s.slabs {
+		t.used -= int64(cap(b)) + slabHeader
+		t.free = append(t.free, b[:0])
+	}
+	s.slabs, s.n, s.sorted = nil, 0, true
+}
+
+// inOrder returns a function that returns the k-th record in memory.
+func (t *table) inOrder(s *series) func(k int) []byte {
+	size, shift, mask := t.shape.size, t.shape.shift, 1<<t.shape.shift-1
+	record := func(i int) []byte { return s.slabs[i>>shift][(i&mask)*size:][:size] }
 	if s.sorted {
-		return
+		return record
 	}
-	size := t.shape.size
-	order := make([]int, len(s.buf)/size)
+	order := make([]int, s.n)
 	for i := range order {
 		order[i] = i
 	}
-	record := func(i int) []byte { return s.buf[i*size:][:size] }
 	slices.SortFunc(order, func(a, b int) int { return before(record(a), record(b)) })
-	sorted := make([]byte, 0, len(s.buf))
-	for _, i := range order {
-		sorted = append(sorted, record(i)...)
-	}
-	s.buf, s.sorted = sorted, true
+	return func(k int) []byte { return record(order[k]) }
 }
 
 // spillAll moves all records to the temporary file.
@@ -206,69 +241,91 @@ func (t *table) spillAll() error {
 	if t.spill == nil {
 		f, err := t.fs.CreateTemp(t.beside)
 		if err != nil {
-			return err
+			return t.broken(err)
 		}
 		t.spill = f
 	}
 	w := bufio.NewWriterSize(io.NewOffsetWriter(t.spill, t.end), 1<<20)
-	for _, name := range t.names() {
-		s := t.series[name]
-		if len(s.buf) == 0 {
-			continue
+	for _, s := range byName(t.active) {
+		record := t.inOrder(s)
+		for k := range s.n {
+			if _, err := w.Write(record(k)); err != nil {
+				return t.broken(err)
+			}
 		}
-		t.sort(s)
-		if _, err := w.Write(s.buf); err != nil {
-			return err
-		}
-		s.pieces = append(s.pieces, pieceAt{t.end, int64(len(s.buf))})
-		t.end += int64(len(s.buf))
-		s.buf, s.sorted = nil, true
+		n := int64(s.n) * int64(t.shape.size)
+		s.pieces = append(s.pieces, pieceAt{t.end, n})
+		t.end += n
+		t.drop(s)
 	}
-	t.used = 0
-	return w.Flush()
+	t.active = t.active[:0]
+	if err := w.Flush(); err != nil {
+		return t.broken(err)
+	}
+	return nil
 }
 
-// close removes the temporary file.
+func (t *table) broken(err error) error {
+	return fmt.Errorf("sorting rows in a temporary file: %w; free space beside %s, or raise --memory", err, t.beside)
+}
+
+// close removes the temporary file. A second call does nothing.
 func (t *table) close() error {
 	if t.spill == nil {
 		return nil
 	}
-	return errors.Join(t.spill.Close(), t.fs.Remove(t.spill.Name()))
+	f := t.spill
+	t.spill = nil
+	return errors.Join(f.Close(), t.fs.Remove(f.Name()))
 }
 
-// each calls use for every record of a ticker in order. The record is valid during the call. Memory of the records is
-// given back.
+// each calls use for every record of a ticker in order, and then forgets those in memory. The record is valid during the
+// call.
 func (t *table) each(s *series, use func(r []byte) error) error {
-	t.sort(s)
-	defer func() { s.buf = nil }()
-	size := t.shape.size
+	defer t.drop(s)
+	record := t.inOrder(s)
 	if len(s.pieces) == 0 {
-		for b := s.buf; len(b) > 0; b = b[size:] {
-			if err := use(b[:size]); err != nil {
+		for k := range s.n {
+			if err := use(record(k)); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	m := &merge{}
-	add := func(r io.Reader) error {
-		p := &stream{r: r, record: make([]byte, size)}
+	add := func(p *stream) error {
 		switch err := p.next(); {
 		case err == io.EOF:
 			return nil
 		case err != nil:
-			return err
+			return t.broken(err)
 		}
 		*m = append(*m, p)
 		return nil
 	}
-	buffer := max(size, min(256<<10, int(t.budget)/(len(s.pieces)+1)))
-	for _, p := range s.pieces {
-		if err := add(bufio.NewReaderSize(io.NewSectionReader(t.spill, p.off, p.n), buffer)); err != nil {
+	size := t.shape.size
+	buffer := max(int64(size), min(256<<10, t.budget/int64(len(s.pieces)+1)))
+	for _, at := range s.pieces {
+		r := bufio.NewReaderSize(io.NewSectionReader(t.spill, at.off, at.n), int(min(buffer, at.n)))
+		p := &stream{record: make([]byte, size)}
+		p.next = func() error {
+			_, err := io.ReadFull(r, p.record)
+			return err
+		}
+		if err := add(p); err != nil {
 			return err
 		}
 	}
-	if err := add(bytes.NewReader(s.buf)); err != nil {
+	k, p := 0, &stream{}
+	p.next = func() error {
+		if k == s.n {
+			return io.EOF
+		}
+		p.record = record(k)
+		k++
+		return nil
+	}
+	if err := add(p); err != nil {
 		return err
 	}
 	heap.Init(m)
@@ -281,7 +338,7 @@ func (t *table) each(s *series, use func(r []byte) error) error {
 		case err == io.EOF:
 			heap.Pop(m)
 		case err != nil:
-			return err
+			return t.broken(err)
 		default:
 			heap.Fix(m, 0)
 		}
@@ -291,16 +348,11 @@ func (t *table) each(s *series, use func(r []byte) error) error {
 
 // stream is a sorted piece that is being read.
 type stream struct {
-	r      io.Reader
 	record []byte
+	next   func() error // sets record; io.EOF at the end
 }
 
-func (p *stream) next() error {
-	_, err := io.ReadFull(p.r, p.record)
-	return err
-}
-
-// merge is a heap of streams by their next record.
+// merge is a heap of streams by their record.
 type merge []*stream
 
 func (m merge) Len() int           { return len(m) }

@@ -146,6 +146,15 @@ func TestBadRowsSkippedByChoice(t *testing.T) {
 	require.EqualValues(t, 2, s.Rows(0))
 }
 
+// A bad number stops the conversion also where the columns were not named: the column is not taken for text.
+func TestBadNumberInAnUnnamedColumn(t *testing.T) {
+	err := fails(t, "date,open,close\n2024-01-02,1,5\n2024-01-03,2,oops\n2024-01-04,3,7\n", convert.Options{})
+	var row *ingest.RowError
+	require.ErrorAs(t, err, &row)
+	require.EqualValues(t, 3, row.Line)
+	require.ErrorContains(t, err, `column "close": "oops" is not a number`)
+}
+
 func TestAmbiguousDates(t *testing.T) {
 	err := fails(t, "date,x\n03/04/2019,1\n04/04/2019,2\n", convert.Options{})
 	var unusable *ingest.UnusableError

@@ -23,7 +23,7 @@ type Kind uint8
 // Kinds of column. Cells that are missing are not considered.
 const (
 	Empty Kind = iota // every sampled cell is missing
-	Float             // numbers
+	Float             // numbers, or more of them than of anything else
 	Time              // dates or times in one of the recognised formats; epochs and 20130208 are Float
 	Text              // anything else
 )
@@ -60,6 +60,7 @@ type Survey struct {
 	chunk   int        // bytes of text parsed at a time
 	layouts []*header  // per source; nil where there is not even a header
 	samples [][]string // per column, its first cells that are not missing, of all sources
+	numbers []int      // per column, sampled cells that are numbers, less those that are something else
 }
 
 // header is the header row of one or more sources, and how their columns map to
@@ -88,6 +89,7 @@ type sample struct {
 	head     *header
 	rows     int
 	columns  []Column // in file order
+	numbers  []int    // cells that are numbers, less those that are something else
 	constant []string
 	cells    [][]string
 	line     int64 // of the first row
@@ -124,6 +126,7 @@ func NewSurvey(ctx context.Context, srcs []Source, o Options) (*Survey, error) {
 		s.Columns = append(s.Columns, Column{Name: c.Name, Constant: true})
 	}
 	s.samples = make([][]string, len(s.Columns))
+	s.numbers = make([]int, len(s.Columns))
 	// Sources with the same header share one.
 	shared := map[string]*header{}
 	for i, m := range samples {
@@ -144,6 +147,12 @@ func NewSurvey(ctx context.Context, srcs []Source, o Options) (*Survey, error) {
 		s.layouts[i] = h
 		if m.rows > 0 {
 			s.merge(m, h)
+		}
+	}
+	for i := range s.Columns {
+		// A few cells that are no numbers among many that are must stop Read, not make the column text.
+		if c := &s.Columns[i]; c.Kind == Text && s.numbers[i] > 0 {
+			c.Kind, c.Example = Float, ""
 		}
 	}
 	return s, nil
@@ -253,6 +262,7 @@ func (s *Survey) merge(m *sample, h *header) {
 		j := h.columns[i]
 		t := &s.Columns[j]
 		t.Constant = t.Constant && c.Constant
+		s.numbers[j] += m.numbers[i]
 		switch {
 		case t.Kind == Empty:
 			t.Kind, t.Example = c.Kind, c.Example
@@ -375,6 +385,7 @@ func (m *sample) parse(path string, b []byte, last bool) error {
 	n := len(h.names)
 	m.columns = make([]Column, n)
 	m.cells = make([][]string, n)
+	m.numbers = make([]int, n)
 	m.constant = make([]string, n)
 	shapes := make([]timeFormat, n)
 	for i, name := range h.names {
@@ -414,9 +425,6 @@ func (m *sample) look(i int, cell string, shape *timeFormat) {
 		m.constant[i] = strings.Clone(cell)
 	}
 	c.Constant = c.Constant && cell != "" && cell == m.constant[i]
-	if c.Kind == Text && len(m.cells[i]) == m.keep {
-		return
-	}
 	of := Float
 	if b := trim([]byte(cell)); !isDecimal(b) {
 		if missingKind(b) != notNumber {
@@ -437,6 +445,11 @@ func (m *sample) look(i int, cell string, shape *timeFormat) {
 	}
 	if len(m.cells[i]) < m.keep {
 		m.cells[i] = append(m.cells[i], clip(cell))
+	}
+	if of == Float {
+		m.numbers[i]++
+	} else {
+		m.numbers[i]--
 	}
 	if c.Kind == Empty {
 		c.Kind = of

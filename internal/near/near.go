@@ -25,25 +25,29 @@ func Names(name string, names []string) []string {
 	return out
 }
 
-// distance returns the number of edits (Levenshtein) between two names, or limit+1 if it is more.
+// distance returns the number of edits between two names, or limit+1 if it is more: letters put in, left out, replaced,
+// or two neighbours swapped (optimal string alignment). Case does not count.
 func distance(a, b string, limit int) int {
 	if d := len(a) - len(b); d > limit || -d > limit {
 		return limit + 1
 	}
-	row := make([]int, len(b)+1)
+	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diag := row[0]
-		row[0] = i + 1
+		next[0] = i + 1
 		for j := range len(b) {
 			cost := 1
 			if lower(a[i]) == lower(b[j]) {
 				cost = 0
 			}
-			diag, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diag+cost)
+			next[j+1] = min(row[j+1]+1, next[j]+1, row[j]+cost)
+			if i > 0 && j > 0 && lower(a[i]) == lower(b[j-1]) && lower(a[i-1]) == lower(b[j]) {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
 		}
+		before, row, next = row, next, before
 	}
 	return min(row[len(b)], limit+1)
 }

@@ -2,6 +2,7 @@ package doctest
 
 import (
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -135,7 +136,7 @@ func TestDocumentedExamplesRun(t *testing.T) {
 			require.NoError(t, err)
 			said := string(text)
 			if !strings.Contains(said, "```console\n") {
-				t.Skip("has no console block")
+				return
 			}
 			dir := t.TempDir()
 			require.NoError(t, os.CopyFS(filepath.Join(dir, "testdata"), os.DirFS(filepath.Join(root, "testdata"))))
@@ -147,9 +148,20 @@ func TestDocumentedExamplesRun(t *testing.T) {
 				require.NoError(t, os.WriteFile(path, []byte(fresh), 0o644))
 				return
 			}
-			require.Equal(t, said, fresh, "%s shows what the tool no longer prints: fix the tool, or run make docs", path)
+			require.Fail(t, "the document shows what the tool no longer prints: fix the tool, or run make docs", "%s:%s", path, difference(said, fresh))
 		})
 	}
+}
+
+// difference shows where two texts first differ.
+func difference(said, fresh string) string {
+	a, b := strings.Split(said, "\n"), strings.Split(fresh, "\n")
+	at := 0
+	for at < min(len(a), len(b)) && a[at] == b[at] {
+		at++
+	}
+	part := func(lines []string) string { return strings.Join(lines[min(at, len(lines)):min(at+5, len(lines))], "\n") }
+	return fmt.Sprintf("%d\nsays\n%s\n\nbut the tool prints\n%s", at+1, part(a), part(b))
 }
 
 func TestParseLosesNothing(t *testing.T) {

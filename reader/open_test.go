@@ -89,7 +89,7 @@ func TestQueryNames(t *testing.T) {
 	}{
 		{reader.Query{Inputs: []string{"feature"}}, "column or group", "feature", []string{"features"}},
 		{reader.Query{Inputs: []string{"X"}}, "column or group", "X", []string{"x", "y", "z"}},
-		{reader.Query{Targets: []string{"rte"}}, "column or group", "rte", nil},
+		{reader.Query{Targets: []string{"rte"}}, "column or group", "rte", []string{"ret"}},
 		{reader.Query{Optional: []string{"ret0"}}, "column or group", "ret0", []string{"ret"}},
 		{reader.Query{Where: []string{"alive"}}, "column or group", "alive", []string{"live"}},
 		{reader.Query{Breaks: []string{"sesion"}}, "break set", "sesion", []string{"session"}},

@@ -160,7 +160,9 @@ func difference(said, fresh string) string {
 	for at < min(len(a), len(b)) && a[at] == b[at] {
 		at++
 	}
-	part := func(lines []string) string { return strings.Join(lines[min(at, len(lines)):min(at+5, len(lines))], "\n") }
+	part := func(lines []string) string {
+		return strings.Join(lines[min(at, len(lines)):min(at+5, len(lines))], "\n")
+	}
 	return fmt.Sprintf("%d\nsays\n%s\n\nbut the tool prints\n%s", at+1, part(a), part(b))
 }
 

@@ -6,7 +6,9 @@
 >>> x, y = w.gather(range(256))
 """
 
+from ._batches import Batch, ByTime
 from ._format import BreakSet, Column, Group, Schema
+from ._splits import Fold, Split
 from ._store import Store, open, open_bytes
 from ._windows import Windows
 from .errors import (
@@ -20,18 +22,24 @@ from .errors import (
     WindowRangeError,
     WstoreError,
 )
+from .stats import Standardizer
 
 __all__ = [
     "ArgumentError",
+    "Batch",
     "BreakSet",
+    "ByTime",
     "ClosedError",
     "Column",
     "CorruptError",
     "FileError",
+    "Fold",
     "Group",
     "NotFoundError",
     "Schema",
+    "Split",
     "StaleError",
+    "Standardizer",
     "Store",
     "UnsupportedError",
     "WindowRangeError",

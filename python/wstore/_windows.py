@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
-from . import _index
+from . import _batches, _index, _splits
 from ._format import I64, ptr
 from ._query import Query, columns_of
 from ._times import I64_MAX, as_datetime, ceil_time, exact_times
@@ -21,6 +21,8 @@ from .errors import ArgumentError, ClosedError, WindowRangeError
 
 if TYPE_CHECKING:
     from ._store import Store
+    from .orders import Tail
+    from .stats import Statistics
 
 F32 = npt.NDArray[np.float32]
 Bools = npt.NDArray[np.bool_]
@@ -164,6 +166,7 @@ class Windows:
     __slots__ = (
         "__weakref__",
         "_bucket",
+        "_cut",
         "_fast",
         "_group_x",
         "_group_y",
@@ -194,17 +197,7 @@ class Windows:
         inputs = columns_of(schema, query.inputs, "inputs")
         targets = columns_of(schema, query.targets, "targets")
         optional = {*columns_of(schema, query.optional, "optional", once=False)}
-        self._runs = runs = _run(store, query, inputs, targets, optional)
-        self._n = int(runs.number[-1])
-
-        groups = sorted({schema.columns[c].group for c in (*inputs, *targets)})
-        blocks = store._layout.blocks.offset.reshape(len(store.rows), len(schema.groups))
-        row = runs.base - store._line[runs.ticker] - (query.lookback - 1)
-        self._spots: dict[int, _Spot] = {}
-        for g in groups:
-            width = len(schema.groups[g].columns)
-            self._spots[g] = _Spot(blocks[runs.ticker, g] // 4 + row * width, runs.step * width)
-
+        self._cut = False
         missing = store._layout.index.missing
         self._x = _side(store, flat, inputs, 0, ((query.lookback, 1),), None)
         self._x.optional = any(c in optional and c in missing for c in inputs)
@@ -223,11 +216,20 @@ class Windows:
                 dims += ((query.target_length, 1),)
             self._y = _side(store, flat, targets, int(hs[0]) + query.lookback - 1, dims, uneven)
             self._y.optional = any(c in optional and c in missing for c in targets)
-        self._prepare()
+        self._prepare(_run(store, query, inputs, targets, optional))
 
-    def _prepare(self) -> None:
+    def _prepare(self, runs: _index.Runs) -> None:
         """What w[i] needs, in the forms that are fastest to index from Python."""
-        runs = self._runs
+        self._runs = runs
+        self._n = int(runs.number[-1])
+        store, schema = self._store, self._store.schema
+        blocks = store._layout.blocks.offset.reshape(len(store.rows), len(schema.groups))
+        row = runs.base - store._line[runs.ticker] - (self._query.lookback - 1)
+        self._spots: dict[int, _Spot] = {}
+        sides = (self._x,) if self._y is None else (self._x, self._y)
+        for g in sorted({p.group for side in sides for p in side.pieces}):
+            width = len(schema.groups[g].columns)
+            self._spots[g] = _Spot(blocks[runs.ticker, g] // 4 + row * width, runs.step * width)
         # Bucket b says which runs the numbers from b << shift on can be in.
         n = len(runs)
         self._shift = max(0, (self._n // max(1, n)).bit_length() - 1)
@@ -318,7 +320,7 @@ class Windows:
         return f"<wstore.Windows: {len(self):,}{selected}, {shapes}, {how}; {', '.join(parts)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._store, self._query, self._ids)
+        return _rebuild, (self._store, self._query, self._ids, self._runs if self._cut else None)
 
     # Windows by number
 
@@ -542,35 +544,8 @@ class Windows:
         The targets' declared reach counts: rows, a duration, or a column of label ends. Rows behind the ticker's last
         count as that one. Without targets it is the anchor's time.
         """
-        store, q = self._store, self._query
-        ints = store._use().ints
-        schema = store.schema
-        code, times, row = self.locate(ids)
-        end = times.view(np.int64).copy()
-        if not q.horizons:
-            return as_datetime(end, schema.unit)
-        columns = [schema.columns[c] for c in columns_of(schema, q.targets, "targets")]
-        last = q.horizons[-1] + q.target_length - 1
-        rows_reach = max((c.reach for c in columns if c.reach_kind in ("none", "rows")), default=None)
-        durations = max((c.reach for c in columns if c.reach_kind == "duration"), default=None)
-
-        def time_of(ahead: int) -> I64:
-            to = np.minimum(row + min(max(0, ahead), I64_MAX >> 1), store.rows[code] - 1)
-            ends: I64 = ints[store._time_at[code] + to]
-            return ends
-
-        if rows_reach is not None:
-            end = np.maximum(end, time_of(last + rows_reach))
-        if durations is not None:
-            base = time_of(last)
-            end = np.maximum(end, np.where(base > I64_MAX - durations, I64_MAX, base + durations))
-        for column in {c.reach for c in columns if c.reach_kind == "label_end"}:
-            group = schema.columns[column].group
-            block = store._layout.blocks.offset.reshape(len(store.rows), -1)[code, group] // 8
-            for h in q.horizons:
-                for m in range(q.target_length):
-                    end = np.maximum(end, ints[block + row + (h + m)])
-        return as_datetime(end, schema.unit)
+        hi = _splits.label_interval(self, ids, _splits.label_of(self))[1]
+        return as_datetime(hi, self._store.unit)
 
     # Views on some of the windows
 
@@ -583,6 +558,8 @@ class Windows:
         unit = self._store.unit
         lo = None if from_ is None else ceil_time(from_, unit)
         hi = None if to is None else ceil_time(to, unit)
+        if self._cut and self._ids is None:
+            return _splits.restrict(self, _splits.numbers_between(self, lo, hi))
         if self._ids is not None:
             times = self.locate(range(len(self)))[1].view(np.int64)
             keep = np.ones(times.shape, bool)
@@ -619,7 +596,7 @@ class Windows:
             chosen.flags.writeable = False
         return self._with_ids(chosen)
 
-    def _with_ids(self, ids: I64 | range) -> Windows:
+    def _with_ids(self, ids: I64 | range | None) -> Windows:
         other = object.__new__(Windows)
         for name in Windows.__slots__:
             if name not in ("_ids", "__weakref__"):
@@ -627,9 +604,160 @@ class Windows:
         other._ids = ids
         return other
 
+    def _with_runs(self, runs: _index.Runs) -> Windows:
+        """The same query's windows, but only those of these runs."""
+        other = self._with_ids(None)
+        other._cut = True
+        other._prepare(runs)
+        return other
 
-def _rebuild(store: Store, query: Query, ids: I64 | range | None) -> Windows:
+    @property
+    def times(self) -> Times:
+        """The distinct times of anchors, ascending: what :meth:`by_time` numbers."""
+        return as_datetime(_splits.anchor_times(self), self._store.unit)
+
+    def by_time(self) -> _batches.ByTime:
+        """Cross-sections: item i of the result is the numbers of the windows at ``times[i]``, in ticker order."""
+        return _batches.ByTime(self)
+
+    # Training
+
+    def batches(
+        self,
+        batch_size: int,
+        *,
+        order: _batches.OrderName = "blocked",
+        seed: int = 0,
+        epoch: int = 0,
+        start: int = 0,
+        rank: int = 0,
+        world: int = 1,
+        tail: Tail = "keep",
+        group_bytes: int | None = None,
+        fields: str | Iterable[str] | None = None,
+        anchor: str | Iterable[str] = (),
+        pad_to: int | None = None,
+        fill: float | None = None,
+        prefetch: int = 1,
+        reuse: bool = False,
+        state: Mapping[str, Any] | None = None,
+    ) -> _batches.Batches:
+        """An epoch's batches: ``for b in w.batches(256): train(b.x, b.y)``.
+
+        `order`: "blocked" shuffles in groups that fit into memory, for files that don't (`group_bytes`: a group's
+        size; two groups are in memory at a time, 128 MiB each by default); "exact" shuffles all windows, best if the
+        file fits into memory; "sequential" is by ticker and time. The order depends on `seed` and `epoch` alone, and is
+        the same in every implementation (:mod:`wstore.orders`).
+
+        "by_time" (or "by_time-sequential") goes through the distinct anchor times: `batch_size`, positions and `tail`
+        count times. With `pad_to` each time has so many places, filled in ticker order: x is of shape (batch_size,
+        pad_to, lookback, inputs), and the field `mask`, bool (batch_size, pad_to), says which are windows (others are
+        0, tickers and ids -1). Without it batches are of one time: x is (its windows, lookback, inputs).
+
+        `fields`: of "x", "y" (these by default), "id" (the windows' numbers), "ticker" (codes), "time" (of the anchor)
+        and "x_present", "y_present" (bool, shaped as x and y; False where a column of `optional` is missing).
+        `anchor`: columns whose values at the anchor are fields too, by the column's name, such as weights. `fill`
+        replaces missing cells.
+
+        `rank`, `world`: several processes share the positions without talking. `tail`: "keep" leaves the last batch
+        short, "drop" leaves out what does not fill a batch of every rank, "pad" repeats the last position; `b.valid`
+        says how many of a batch's positions are valid. `start`: a position to go on from, `b.next` of the last batch
+        seen; or `state`: a batch's `b.state`, which is refused if windows, order or seed are others. A run may go on
+        with another batch size and another world.
+
+        A thread makes `prefetch` batches ahead; 0: none. Arrays are fresh; with `reuse` x and y are overwritten once
+        the next batch is asked for. While a loop shuffles a mapped file, the mapping is advised RANDOM, and what comes
+        is read ahead. A file that was cut is noticed before each batch (a CorruptError, ``truncated``); one that is cut
+        while a batch is being copied kills the process, as with any mapping: use ``access="load"`` for files that
+        others write to in place. Replacing the file by rename is harmless: the loop goes on with the old one.
+        """
+        return _batches.Batches(
+            self,
+            batch_size,
+            order=order,
+            seed=seed,
+            epoch=epoch,
+            start=start,
+            rank=rank,
+            world=world,
+            tail=tail,
+            group_bytes=group_bytes,
+            fields=fields,
+            anchor=anchor,
+            pad_to=pad_to,
+            fill=fill,
+            prefetch=prefetch,
+            reuse=reuse,
+            state=state,
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """Names content and windows, in hexadecimal: equal wherever these are the same windows of the same data."""
+        return _batches.windows_fingerprint(self).hex()
+
+    def order_fingerprint(
+        self, order: _batches.OrderName = "blocked", *, seed: int = 0, group_bytes: int | None = None
+    ) -> str:
+        """Names windows and their order, in hexadecimal, whatever the epoch: what a batch's state is checked by."""
+        return _batches.order_fingerprint(self, order, seed, group_bytes)
+
+    def split(
+        self,
+        *,
+        train: Any = None,
+        valid: Any = None,
+        test: Any = None,
+        embargo: Any = 0,
+        reach: Any = None,
+    ) -> _splits.Split:
+        """Divides the windows into ``(train, valid, test)``, without leakage.
+
+        `train`, `valid`, `test` are ranges [from, to) of the anchor's time, or lists of them; None leaves a side open,
+        and no range gives no windows. A window whose label's times, widened by the embargo on both sides, touch the
+        label's times of a window of a higher split (test before valid before train) is purged: it is in none. Test
+        windows never are. History before a boundary serves as lookback.
+
+        `embargo`: a number of the store's distinct times, or a duration ("5d", a timedelta). `reach`: how far behind
+        its row a target looks, in rows or as a duration; it replaces what the columns declare. Targets at the anchor
+        or before it (horizon 0) without a declared reach need it: the store can't see how far they look.
+        """
+        return _splits.split(self, train, valid, test, embargo, reach)
+
+    def walk_forward(
+        self,
+        *,
+        every: Any,
+        train: Any = None,
+        valid: Any = None,
+        start: Any = None,
+        embargo: Any = 0,
+        reach: Any = None,
+    ) -> list[_splits.Fold]:
+        """Consecutive folds: test ranges of the length `every`, and before each those to validate and train on.
+
+        Lengths are text ("1mo", "5y", "2w", "10d", "12h"; months and years are of the file's zone), or all numbers of
+        distinct anchor times. Without `train`, training begins with the data, and `start` (the first test time) must
+        be given; else it is by default the first for which there is enough before it. Each fold is split as by
+        :meth:`split`; a fold without test windows is left out.
+        """
+        return _splits.walk_forward(self, every, train, valid, start, embargo, reach)
+
+    def statistics(self) -> Statistics:
+        """Count, mean, standard deviation, minimum and maximum of each column, over the rows of these windows.
+
+        Of inputs over the input rows, of targets over the target rows; each row once, missing cells left out. Take them
+        of training windows only. Reads each row once, in float64.
+        """
+        from .stats import statistics
+
+        return statistics(self)
+
+
+def _rebuild(store: Store, query: Query, ids: I64 | range | None, runs: _index.Runs | None) -> Windows:
     w = Windows(store, query)
+    if runs is not None:
+        w = w._with_runs(runs)
     return w if ids is None else w._with_ids(ids)
 
 

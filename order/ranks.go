@@ -44,10 +44,16 @@ func NewShare(n, start, batch, rank, world int64, tail Tail) (Share, error) {
 	return s, nil
 }
 
-// Steps returns the number of batches of this rank, the same for every rank.
+// Len returns the number n of positions that are shared.
+func (s *Share) Len() int64 { return s.n }
+
+// Steps returns the number of batches of this rank, the same for every rank. The zero value has none.
 func (s *Share) Steps() int64 {
 	left, all := s.n-s.start, s.batch*s.world
-	if s.tail == Drop {
+	switch {
+	case all == 0:
+		return 0
+	case s.tail == Drop:
 		return left / all
 	}
 	return (left + all - 1) / all

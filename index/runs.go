@@ -1,13 +1,21 @@
 package index
 
-import "iter"
+import (
+	"fmt"
+	"iter"
+	"math"
+)
 
 // FromRuns numbers given runs, which must come in ascending order of ticker and anchor, without overlap: what a filter
-// leaves of [Windows.Runs]. Steps are at least 1 and below 2^32. Runs that continue each other become one.
+// leaves of [Windows.Runs]. Steps are at least 1 and below 2^32; runs of no anchors are left out. Runs that continue each
+// other become one.
 func FromRuns(runs iter.Seq[Run]) (*Windows, error) {
 	var b builder
 	last := -1
 	for r := range runs {
+		if r.Ticker < last || r.First < 0 || r.Count < 0 || r.Step < 1 || r.Step > math.MaxUint32 {
+			return nil, fmt.Errorf("index: run %+v behind ticker %d", r, last)
+		}
 		if r.Ticker != last {
 			b.first, last = len(b.runs), r.Ticker
 		}
@@ -26,15 +34,11 @@ func (r *Run) Anchor(k int64) int64 { return r.First + k*r.Step }
 
 // Clip returns the part of a run whose anchors lie in rows [from, to).
 func (r *Run) Clip(from, to int64) Run {
-	lo := min(max(0, (from-r.First+r.Step-1)/r.Step), r.Count)
-	hi := min(max(lo, (to-r.First+r.Step-1)/r.Step), r.Count)
-	if from <= r.First {
-		lo = 0
+	behind := func(row int64) int64 { // the number of anchors before a row
+		return min(max(0, (row-r.First+r.Step-1)/r.Step), r.Count)
 	}
-	if to <= r.First {
-		hi = lo
-	}
-	return r.Slice(lo, hi)
+	lo := behind(from)
+	return r.Slice(lo, max(lo, behind(to)))
 }
 
 // Slice returns the part of a run with the anchors [from, to).

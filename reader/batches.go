@@ -159,5 +159,9 @@ func (w *Windows) fill(b *Batch, o *order.Order, share *order.Share, step int64,
 	b.X = slices.Grow(b.X[:0], nx)[:nx]
 	b.Y = slices.Grow(b.Y[:0], ny)[:ny]
 	ahead.before(step)
-	return w.Gather(b.IDs, b.X, b.Y)
+	if err := w.s.acquire(); err != nil { // nothing begins once the store is closed
+		return err
+	}
+	defer w.s.release()
+	return w.gather(b.IDs, b.X, b.Y)
 }

@@ -12,9 +12,9 @@ import (
 const gatherGrain = 64 << 10
 
 // Gather copies the windows with the given numbers, in their order, into x and y, packed: x has len(ids) × lookback ×
-// inputs elements, y len(ids) × horizons × target length × targets (nil without targets). All cores take part; with
-// Read access the file is read in its order. A fault in the mapping becomes an error; what x and y hold is then
-// undefined.
+// inputs elements, y len(ids) × horizons × target length × targets (nil without targets). All cores take part. If the
+// windows are not in memory, they are first announced to the system in the order of the file; with Read access they are
+// read in that order. A fault in the mapping becomes an error; what x and y hold is then undefined.
 func (w *Windows) Gather(ids []int, x, y []float32) error {
 	nx, ny := w.inputs.layout.Size(), w.targets.layout.Size()
 	if !packed(len(x), len(ids), nx) || !packed(len(y), len(ids), ny) {
@@ -27,9 +27,16 @@ func (w *Windows) Gather(ids []int, x, y []float32) error {
 		return err
 	}
 	defer w.s.release()
+	w.announce(ids)
+	return w.gather(ids, x, y)
+}
+
+// gather is Gather of numbers that are checked, under a lease, without announcing them.
+func (w *Windows) gather(ids []int, x, y []float32) error {
 	if w.s.data == nil {
 		return w.gatherRead(ids, x, y)
 	}
+	nx, ny := w.inputs.layout.Size(), w.targets.layout.Size()
 	workers := min(runtime.GOMAXPROCS(0), 1+(len(x)+len(y))/gatherGrain, max(len(ids), 1))
 	if workers == 1 {
 		return w.gatherMapped(ids, x, y)

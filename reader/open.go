@@ -60,7 +60,8 @@ type Store struct {
 
 	refs   atomic.Int64 // views and calls that use the mapping, and 1 until Close
 	closed atomic.Bool
-	random struct { // readers at random: see prefetcher
+	warm   atomic.Int64 // gathers that need not look whether the file is in memory
+	random struct {     // readers at random: see prefetcher
 		sync.Mutex
 		readers int
 	}

@@ -21,18 +21,14 @@ type prefetcher struct {
 	w     *Windows
 	o     *order.Order
 	share *order.Share
-	parts []part
 
 	pieces chan extent // to announce
 	over   atomic.Bool // nothing more is to be announced
 	done   sync.WaitGroup
 
-	// Of a blocked order:
-	next  int64    // first group that has not been in the queue
-	queue []extent // what is left to announce of the group before it, in the order of the file
-	left  int64    // bytes in the queue
-
-	ids []int // of an exact one, the windows of the batch that is announced
+	extents       // what is left to announce: of a blocked order of the group before next
+	next    int64 // of a blocked order, the first group that has not been in the extents
+	ids     []int // of an exact one, the windows of the batch that is announced
 }
 
 // part is what a window takes of a group: rows from the anchor + from to before the anchor + to.
@@ -44,18 +40,76 @@ type part struct {
 // extent is a piece of the file.
 type extent struct{ from, to int64 }
 
+// extents are where windows lie, in the order of the file once they are prepared.
+type extents struct {
+	of    *Windows
+	parts []part
+	queue []extent
+	left  int64 // bytes
+}
+
+func (w *Windows) extents() extents {
+	e := extents{of: w}
+	for _, g := range w.inputs.groups() {
+		e.parts = append(e.parts, part{g, 1 - w.lookback, 1})
+	}
+	for _, g := range w.targets.groups() {
+		e.parts = append(e.parts, part{g, w.first, w.first + int64(w.targets.layout.Span())})
+	}
+	return e
+}
+
+// windows puts single windows in place of what there was.
+func (e *extents) windows(ids []int) {
+	e.queue = e.queue[:0]
+	for _, i := range ids {
+		e.enqueue(i, i+1)
+	}
+	e.prepare()
+}
+
+// prepare puts the queue in the order of the file, by whole pages and without overlap.
+func (e *extents) prepare() {
+	slices.SortFunc(e.queue, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
+	out := e.queue[:0]
+	e.left = 0
+	for _, x := range e.queue {
+		x.from, x.to = mmapfile.Pages(x.from, x.to)
+		if n := len(out); n > 0 && x.from <= out[n-1].to {
+			x.from = out[n-1].to
+			x.to = max(x.to, x.from)
+			out[n-1].to = x.to
+		} else {
+			out = append(out, x)
+		}
+		e.left += x.to - x.from
+	}
+	e.queue = out
+}
+
+// enqueue appends the pieces of the file, for each ticker and part one, that the windows [from, to) lie in.
+func (e *extents) enqueue(from, to int) {
+	for i := from; i < to; {
+		t, first := e.of.ix.Locate(i)
+		end, last := i+1, first
+		if end < to {
+			_, behind := e.of.ix.Range(t)
+			end = min(to, behind)
+			_, last = e.of.ix.Locate(end - 1)
+		}
+		for _, q := range e.parts {
+			e.queue = append(e.queue, extent{e.of.s.offset(t, q.group, first+q.from), e.of.s.offset(t, q.group, last+q.to)})
+		}
+		i = end
+	}
+}
+
 func (w *Windows) prefetcher(o *order.Order, share *order.Share) *prefetcher {
 	if w.s.m == nil || o.Kind() == order.KindSequential {
 		return &prefetcher{}
 	}
 	w.s.advise(1)
-	p := &prefetcher{w: w, o: o, share: share}
-	for _, g := range w.inputs.groups() {
-		p.parts = append(p.parts, part{g, 1 - w.lookback, 1})
-	}
-	for _, g := range w.targets.groups() {
-		p.parts = append(p.parts, part{g, w.first, w.first + int64(w.targets.layout.Span())})
-	}
+	p := &prefetcher{w: w, o: o, share: share, extents: w.extents()}
 	p.pieces = make(chan extent, 1024)
 	p.done.Go(p.announcer)
 	return p
@@ -128,12 +182,30 @@ func (p *prefetcher) exact(step int64) {
 	if p.w.resident(p.ids) {
 		return
 	}
-	p.queue = p.queue[:0]
-	for _, i := range p.ids {
-		p.enqueue(i, i+1)
-	}
-	p.prepare()
+	p.windows(p.ids)
 	p.announce(p.left)
+}
+
+// announce tells the system that windows are wanted now, in the order of the file, unless a sample of them is in memory.
+// Then the next few calls don't look: a file that is in memory mostly stays there, and looking takes system calls.
+func (w *Windows) announce(ids []int) {
+	const (
+		few  = 16 // windows are read as fast as they are looked at
+		rest = 15
+	)
+	if w.s.m == nil || len(ids) < few || w.s.warm.Add(-1) >= 0 {
+		return
+	}
+	if w.resident(ids) {
+		w.s.warm.Store(rest)
+		return
+	}
+	w.s.warm.Store(0)
+	e := w.extents()
+	e.windows(ids)
+	for _, x := range e.queue {
+		w.s.m.WillNeed(x.from, x.to)
+	}
 }
 
 // resident reports whether all of a sample of windows are in memory.
@@ -182,25 +254,6 @@ func (p *prefetcher) fill(g int64) {
 	p.prepare()
 }
 
-// prepare puts the queue in the order of the file, by whole pages and without overlap.
-func (p *prefetcher) prepare() {
-	slices.SortFunc(p.queue, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
-	out := p.queue[:0]
-	p.left = 0
-	for _, e := range p.queue {
-		e.from, e.to = mmapfile.Pages(e.from, e.to)
-		if n := len(out); n > 0 && e.from <= out[n-1].to {
-			e.from = out[n-1].to
-			e.to = max(e.to, e.from)
-			out[n-1].to = e.to
-		} else {
-			out = append(out, e)
-		}
-		p.left += e.to - e.from
-	}
-	p.queue = out
-}
-
 // announce announces the next n bytes of the queue, or somewhat more.
 func (p *prefetcher) announce(n int64) {
 	for n > 0 && len(p.queue) > 0 {
@@ -212,22 +265,5 @@ func (p *prefetcher) announce(n int64) {
 		if e.from == e.to {
 			p.queue = p.queue[1:]
 		}
-	}
-}
-
-// enqueue appends the pieces of the file, for each ticker and part one, that the windows [from, to) lie in.
-func (p *prefetcher) enqueue(from, to int) {
-	for i := from; i < to; {
-		t, first := p.w.ix.Locate(i)
-		end, last := i+1, first
-		if end < to {
-			_, behind := p.w.ix.Range(t)
-			end = min(to, behind)
-			_, last = p.w.ix.Locate(end - 1)
-		}
-		for _, q := range p.parts {
-			p.queue = append(p.queue, extent{p.w.s.offset(t, q.group, first+q.from), p.w.s.offset(t, q.group, last+q.to)})
-		}
-		i = end
 	}
 }

@@ -149,7 +149,13 @@ func open(f *os.File, path string, o *Options) (*Store, error) {
 	default:
 		return nil, fmt.Errorf("access %d does not exist", o.Access)
 	}
-	return s, s.prepare()
+	if err := s.prepare(); err != nil {
+		if s.m != nil {
+			err = errors.Join(err, s.m.Close())
+		}
+		return nil, err
+	}
+	return s, nil
 }
 
 // OpenBytes opens a file that is in memory. The bytes must not change until the store is closed and its views are

@@ -20,7 +20,7 @@ import (
 
 // Verify reads the whole file and makes all checks of SPEC section 10, on all cores. The first that fails, in the order
 // of the file, is returned as a format.CorruptError. It reads with system calls, so that a failing disk is an error.
-// Memory is some hundred KiB a core, and one calendar.
+// Memory is some hundred KiB a core, one calendar, and a slice for each list of the index.
 func (s *Store) Verify(ctx context.Context) error {
 	if err := s.acquire(); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s *Store) verifyPadding(ctx context.Context) error {
 	return nil
 }
 
-// verifySections checks the sections that opening leaves out.
+// verifySections checks all sections: opening leaves some out, and the file may have changed since.
 func (s *Store) verifySections(context.Context) error {
 	for i := range s.meta.Sections {
 		sec := &s.meta.Sections[i]

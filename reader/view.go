@@ -3,7 +3,6 @@ package reader
 import (
 	"fmt"
 	"iter"
-	"math"
 	"sync/atomic"
 
 	"github.com/wstore/wstore/format"
@@ -49,6 +48,7 @@ type View struct {
 	cells    []float32
 	x, y     viewSide
 	released atomic.Bool
+	err      atomic.Pointer[error]
 }
 
 // viewSide says where one side of the windows stands, so that At is a few additions.
@@ -109,12 +109,12 @@ func (s *Store) View() (*View, error) {
 
 // At returns the rows of window i, the full width of the group, as [Windows.Inputs] and [Windows.Targets] describe: x
 // has lookback × width elements; y those from the first target row to the last, or none without targets. It does not
-// allocate or copy, except with Read access, where an error of reading gives missing cells (Gather reports it). It
-// panics if i is not in [0, Len), and on a view that a store, not windows, gave.
+// allocate or copy, except with Read access, where both are nil if reading fails, and [View.Err] says why. It panics if i
+// is not in [0, Len), and on a view that a store, not windows, gave.
 func (v *View) At(i int) (x, y []float32) {
 	t, a := v.ix.Locate(i)
 	if v.cells == nil {
-		return v.readSide(&v.x, t, a), v.readSide(&v.y, t, a)
+		return v.read(t, a)
 	}
 	p := v.x.element(t, a)
 	x = v.cells[p : p+v.x.n : p+v.x.n]
@@ -125,26 +125,34 @@ func (v *View) At(i int) (x, y []float32) {
 	return x, y
 }
 
-func (v *View) readSide(d *viewSide, ticker int, anchor int64) []float32 {
-	if d.n == 0 {
-		return nil
+// read is At without a mapping.
+func (v *View) read(ticker int, anchor int64) (x, y []float32) {
+	x, err := v.s.float32s(4*v.x.element(ticker, anchor), v.x.n)
+	if err == nil && v.y.n > 0 {
+		y, err = v.s.float32s(4*v.y.element(ticker, anchor), v.y.n)
 	}
-	out, err := v.s.float32s(4*d.element(ticker, anchor), d.n)
 	if err != nil {
-		out = make([]float32, d.n)
-		for k := range out {
-			out[k] = math.Float32frombits(format.MissingBits)
-		}
+		v.err.CompareAndSwap(nil, &err)
+		return nil, nil
 	}
-	return out
+	return x, y
 }
 
-// All yields every window in order. The loop's body may stop at any time.
+// Err returns the first error that At met. There is none but with Read access: a fault in a mapping is for Guard.
+func (v *View) Err() error {
+	if err := v.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// All yields every window in order. The loop's body may stop at any time. It ends early if reading fails, which Err
+// tells.
 func (v *View) All() iter.Seq2[int, Window] {
 	return func(yield func(int, Window) bool) {
 		for i := range v.ix.Len() {
 			x, y := v.At(i)
-			if !yield(i, Window{x, y}) {
+			if v.cells == nil && v.Err() != nil || !yield(i, Window{x, y}) {
 				return
 			}
 		}

@@ -12,15 +12,12 @@ import (
 	"github.com/wstore/wstore/internal/fsys"
 )
 
-// spool is a temporary file of blocks, one behind the other. It hashes what it is given, chunk by chunk.
+// spool is a temporary file to which pieces are appended.
 type spool struct {
-	fs    fsys.FS
-	f     fsys.File
-	end   int64  // of the blocks
-	size  int64  // of the file, which has more where a block was undone
-	start int64  // of the block that is being written
-	buf   []byte // the block's last chunk, as yet unwritten
-	sums  []byte // u64 of the block's chunks before it
+	fs   fsys.FS
+	f    fsys.File
+	end  int64 // of the pieces
+	size int64 // of the file, which has more where pieces were undone
 }
 
 func newSpool(fs fsys.FS, path string) (*spool, error) {
@@ -28,15 +25,43 @@ func newSpool(fs fsys.FS, path string) (*spool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &spool{fs: fs, f: f, buf: make([]byte, 0, format.ChunkSize)}, nil
+	return &spool{fs: fs, f: f}, nil
 }
 
-func (s *spool) begin() {
-	s.start, s.sums = s.end, nil
+func (s *spool) append(b []byte) (off int64, err error) {
+	off = s.end
+	if _, err := s.f.WriteAt(b, off); err != nil {
+		return 0, err
+	}
+	s.end += int64(len(b))
+	s.size = max(s.size, s.end)
+	return off, nil
 }
+
+// undo forgets everything from an offset on.
+func (s *spool) undo(off int64) { s.end = off }
+
+// block is where a block is in a spool: several blocks may be written side by side.
+type block struct {
+	pieces []piece
+	sums   []byte // u64 of each chunk
+}
+
+type piece struct{ off, n int64 }
+
+// stream writes one block after another to a spool. It hashes what it is given, chunk by chunk.
+type stream struct {
+	*spool
+	block
+	buf []byte // the block's last chunk, as yet unwritten
+}
+
+func newStream(s *spool) *stream { return &stream{spool: s, buf: make([]byte, 0, format.ChunkSize)} }
+
+func (s *stream) begin() { s.block = block{} }
 
 // write adds to the block.
-func (s *spool) write(b []byte) error {
+func (s *stream) write(b []byte) error {
 	for len(b) > 0 {
 		n := min(len(b), format.ChunkSize-len(s.buf))
 		s.buf = append(s.buf, b[:n]...)
@@ -50,22 +75,24 @@ func (s *spool) write(b []byte) error {
 	return nil
 }
 
-func (s *spool) flush() error {
+func (s *stream) flush() error {
 	if len(s.buf) == 0 {
 		return nil
 	}
 	s.sums = binary.LittleEndian.AppendUint64(s.sums, xxhash.Sum64(s.buf))
-	if _, err := s.f.WriteAt(s.buf, s.end); err != nil {
+	off, err := s.append(s.buf)
+	if err != nil {
 		return err
 	}
-	s.end += int64(len(s.buf))
-	s.size = max(s.size, s.end)
+	n := int64(len(s.buf))
+	if k := len(s.pieces); k > 0 && s.pieces[k-1].off+s.pieces[k-1].n == off {
+		s.pieces[k-1].n += n
+	} else {
+		s.pieces = append(s.pieces, piece{off, n})
+	}
 	s.buf = s.buf[:0]
 	return nil
 }
-
-// undo forgets the block that was written last.
-func (s *spool) undo() { s.end = s.start }
 
 // equal compares n bytes from a on with those from b on.
 func (s *spool) equal(a, b, n int64) (bool, error) {
@@ -86,7 +113,7 @@ func (s *spool) equal(a, b, n int64) (bool, error) {
 	return true, nil
 }
 
-// bytes returns the blocks, as a mapping where that is possible; release must be called once.
+// bytes returns the pieces, as a mapping where that is possible; release must be called once.
 func (s *spool) bytes() (b []byte, release func() error, err error) {
 	none := func() error { return nil }
 	if s.end == 0 {
@@ -100,17 +127,19 @@ func (s *spool) bytes() (b []byte, release func() error, err error) {
 	return b, none, err
 }
 
-// copyTo copies n bytes from off on to dst at offset at.
-func (s *spool) copyTo(dst io.WriterAt, at, off, n int64, buf []byte) error {
-	for n > 0 {
-		k := min(n, int64(len(buf)))
-		if _, err := s.f.ReadAt(buf[:k], off); err != nil {
-			return err
+// copyTo copies pieces to dst, one behind the other from offset at on.
+func (s *spool) copyTo(dst io.WriterAt, at int64, pieces []piece, buf []byte) error {
+	for _, p := range pieces {
+		for p.n > 0 {
+			k := min(p.n, int64(len(buf)))
+			if _, err := s.f.ReadAt(buf[:k], p.off); err != nil {
+				return err
+			}
+			if _, err := dst.WriteAt(buf[:k], at); err != nil {
+				return err
+			}
+			p.off, at, p.n = p.off+k, at+k, p.n-k
 		}
-		if _, err := dst.WriteAt(buf[:k], at); err != nil {
-			return err
-		}
-		off, at, n = off+k, at+k, n-k
 	}
 	return nil
 }

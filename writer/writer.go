@@ -53,8 +53,9 @@ type Writer struct {
 	opt    Options
 	schema *format.Schema
 
-	groups  []*spool
-	times   *spool
+	rows    *spool // the blocks of all groups
+	groups  []*stream
+	times   *stream // in a spool of its own, which can be mapped
 	tickers []ticker
 	names   map[string]struct{}
 	lists   []list
@@ -84,12 +85,6 @@ type ticker struct {
 	first  int64
 	blocks []block
 	breaks [][]int64
-}
-
-// block is a ticker's block in the spool of its group.
-type block struct {
-	start int64
-	sums  []byte
 }
 
 // Create starts a file that is to have the given name. An existing file is an error that matches fs.ErrExist, unless
@@ -122,19 +117,17 @@ func Create(path string, schema *format.Schema, o *Options) (*Writer, error) {
 	w.index = format.NewIndexBuilder(len(schema.Breaks))
 	w.breaks = make([][]int64, len(schema.Breaks))
 	var err error
-	for _, g := range schema.Groups {
-		var s *spool
-		if s, err = newSpool(w.fs, path); err != nil {
-			break
-		}
-		w.groups = append(w.groups, s)
-		w.scan = append(w.scan, format.NewMissingScanner(len(g.Columns)))
+	if w.rows, err = newSpool(w.fs, path); err != nil {
+		return nil, w.broken(err)
 	}
-	if err == nil {
-		w.times, err = newSpool(w.fs, path)
-	}
+	times, err := newSpool(w.fs, path)
 	if err != nil {
 		return nil, w.broken(err)
+	}
+	w.times = newStream(times)
+	for _, g := range schema.Groups {
+		w.groups = append(w.groups, newStream(w.rows))
+		w.scan = append(w.scan, format.NewMissingScanner(len(g.Columns)))
 	}
 	return w, nil
 }
@@ -283,7 +276,7 @@ func (w *Writer) endTicker() error {
 		if err := s.flush(); err != nil {
 			return w.broken(err)
 		}
-		t.blocks = append(t.blocks, block{s.start, s.sums})
+		t.blocks = append(t.blocks, s.block)
 		for c := range w.schema.Groups[g].Columns {
 			w.index.AddMissing(column, n, w.scan[g].Runs(c))
 			column++
@@ -308,16 +301,16 @@ func (w *Writer) endTimes(t *ticker) error {
 	if t.rows == 0 {
 		return nil
 	}
-	s := w.times
+	s, start := w.times, w.times.pieces[0].off // one piece: nothing else is written to the spool
 	hash := w.hash.Sum64()
 	for _, i := range w.byHash[hash] {
 		if l := &w.lists[i]; l.rows == t.rows {
-			same, err := s.equal(l.start, s.start, 8*t.rows)
+			same, err := s.equal(l.start, start, 8*t.rows)
 			if err != nil {
 				return w.broken(err)
 			}
 			if same {
-				s.undo()
+				s.undo(start)
 				t.list = i
 				return nil
 			}
@@ -325,7 +318,7 @@ func (w *Writer) endTimes(t *ticker) error {
 	}
 	t.list = len(w.lists)
 	w.byHash[hash] = append(w.byHash[hash], t.list)
-	w.lists = append(w.lists, list{start: s.start, rows: t.rows, first: t.first, last: w.last, hash: hash, sums: s.sums})
+	w.lists = append(w.lists, list{start: start, rows: t.rows, first: t.first, last: w.last, hash: hash, sums: s.sums})
 	return nil
 }
 
@@ -338,12 +331,13 @@ func (w *Writer) broken(err error) error {
 func (w *Writer) Abort() error {
 	w.state = over
 	var errs []error
-	for _, s := range append(w.groups, w.times) {
-		if s != nil {
-			errs = append(errs, s.remove())
-		}
+	if w.rows != nil {
+		errs = append(errs, w.rows.remove())
 	}
-	w.groups, w.times = nil, nil
+	if w.times != nil {
+		errs = append(errs, w.times.remove())
+	}
+	w.rows, w.groups, w.times = nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -404,9 +398,9 @@ func (w *Writer) assemble(ctx context.Context, out fsys.File, provenance []byte)
 	}
 	l := lists{w.lists, times}
 	var kept []int
-	err = mmapfile.Guard(times, func() error {
-		kept = l.calendars()
-		return nil
+	err = mmapfile.Guard(times, func() (err error) {
+		kept, err = l.calendars(ctx)
+		return err
 	})
 	if err := errors.Join(err, release()); err != nil {
 		return err
@@ -518,7 +512,7 @@ func (w *Writer) copyData(ctx context.Context, out fsys.File, layout *format.Lay
 			buf := make([]byte, 256<<10)
 			for i := k; i < len(kept); i += workers {
 				l := &w.lists[kept[i]]
-				if err := w.times.copyTo(out, layout.Calendars[i], l.start, 8*l.rows, buf); err != nil {
+				if err := w.times.copyTo(out, layout.Calendars[i], []piece{{l.start, 8 * l.rows}}, buf); err != nil {
 					return err
 				}
 			}
@@ -529,7 +523,7 @@ func (w *Writer) copyData(ctx context.Context, out fsys.File, layout *format.Lay
 				t := &w.tickers[order[i]]
 				for j, b := range t.blocks {
 					at := layout.Blocks[i*len(rowBytes)+j]
-					if err := w.groups[j].copyTo(out, at, b.start, t.rows*rowBytes[j], buf); err != nil {
+					if err := w.rows.copyTo(out, at, b.pieces, buf); err != nil {
 						return err
 					}
 				}

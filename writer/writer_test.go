@@ -3,6 +3,7 @@ package writer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -361,4 +362,47 @@ func TestEmptyFile(t *testing.T) {
 	ws, err := s.Windows(reader.Query{Lookback: 1})
 	require.NoError(t, err)
 	require.Zero(t, ws.Len())
+}
+
+// However many groups there are, a writer has two temporary files, and interleaves what it is given.
+func TestManyGroups(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "many.wst")
+	const groups, rows = 300, 20_000 // a block is larger than a chunk
+	schema := &format.Schema{}
+	for g := range groups {
+		schema.Groups = append(schema.Groups, format.Group{
+			Name: fmt.Sprint("g", g), DType: format.Float32, Columns: []format.Column{{Name: fmt.Sprint("c", g)}},
+		})
+	}
+	w, err := writer.Create(path, schema, nil)
+	require.NoError(t, err)
+	require.NoError(t, w.Begin("A"))
+	times, cells := make([]int64, rows), make([]writer.Cells, groups)
+	for r := range times {
+		times[r] = int64(r)
+	}
+	for g := range cells {
+		cells[g].F32 = make([]float32, rows)
+		for r := range times {
+			cells[g].F32[r] = float32(g*rows + r)
+		}
+	}
+	require.NoError(t, w.Append(times, cells))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 2)
+	require.NoError(t, w.Finish(t.Context(), nil))
+
+	s, err := reader.Open(path, nil)
+	require.NoError(t, err)
+	defer s.Close()
+	v, err := s.View()
+	require.NoError(t, err)
+	defer v.Release()
+	for g := range cells {
+		got, err := v.Series(0, g)
+		require.NoError(t, err)
+		require.True(t, slices.Equal(cells[g].F32, got), g)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/wstore/wstore/internal/mmapfile"
 )
@@ -41,6 +42,9 @@ type OS struct{}
 // CreateTemp implements [FS]. The file gets the permissions that the process gives to new files.
 func (OS) CreateTemp(path string) (File, error) {
 	dir, base := filepath.Split(path)
+	if most := 200; len(base) > most { // names have 255 bytes at most, and this one gets longer
+		base = strings.ToValidUTF8(base[:most], "")
+	}
 	for range 100 {
 		name := filepath.Join(dir, fmt.Sprintf(".%s.%08x.tmp", base, rand.Uint32()))
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)

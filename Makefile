@@ -13,15 +13,18 @@ FUZZSHORT ?= 5000x
 DEMO := build/demo.wst
 # Recursive, so that the environment is built only by the targets that use it.
 PY = $(shell $(PYTHON) tools/pyenv)
+# What is Python.
+PYTHONS = python bench tools/pyenv tools/wheel-check
 # The packages whose tests depend on the word size, the byte order or on other goroutines:
 # all but the checks of the source text and of the documentation, which are the same everywhere.
 CODE = $(shell go list ./... | grep -v -e /internal/lint -e /internal/doctest -e /tools/)
 
-.PHONY: help build demo test test-go test-python test-all race fuzz fuzz-short cross test-386 lint bench notices docs fmt clean
+.PHONY: help build demo test test-go test-python test-wheel test-all race fuzz fuzz-short cross test-386 lint \
+	bench bench-beyond-ram order-quality notices docs fmt clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
-	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build the command line tool, bin/wstore
 	go build -trimpath -o bin/wstore ./cmd/wstore
@@ -44,12 +47,22 @@ test-go:
 	go vet ./...
 	go test ./...
 
+# Two programs beside the package: the tool, and the Go side of the comparison of the readers.
 test-python: build
-	WSTORE=$(CURDIR)/bin/wstore PYTHONPATH=$(CURDIR)/python $(or $(PY),$(error no Python environment, see above)) -m pytest python/tests
+	go build -trimpath -o build/differ ./tools/differ
+	WSTORE=$(CURDIR)/bin/wstore WSTORE_DIFFER=$(CURDIR)/build/differ PYTHONPATH=$(CURDIR)/python \
+		$(or $(PY),$(error no Python environment, see above)) -m pytest python/tests
+
+# In an environment of its own, outside the checkout; pip fetches the build backend and numpy.
+test-wheel: ## Install the Python package into a fresh environment, open a file with it
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && $(PYTHON) -m venv "$$dir/venv" && \
+	"$$dir"/venv/bin/python -m pip install --quiet --disable-pip-version-check ./python && \
+	cp spec/vectors/base.wst tools/wheel-check "$$dir" && cd "$$dir" && \
+	env -u PYTHONPATH venv/bin/python wheel-check base.wst
 
 # Everything that `test` leaves out, and `test` itself. `make -o test test-all` adds without
 # repeating: for use directly after `make test`, as .ci/run does.
-test-all: test lint cross test-386 race fuzz-short ## test, and lint, race detector, short fuzzing, other platforms
+test-all: test lint cross test-386 test-wheel race fuzz-short ## test, and lint, race detector, short fuzzing, other platforms
 
 # -short: these two look for races and for faults of 32-bit words; the full counts ran in `test`.
 race:
@@ -80,12 +93,20 @@ fuzz: ## Fuzz every target for FUZZTIME each (default 10m)
 
 lint: ## golangci-lint for Go; ruff and mypy for Python
 	tools/golangci-lint run ./...
-	$(or $(PY),$(error no Python environment, see above)) -m ruff check python tools/pyenv
-	$(PY) -m ruff format --check python tools/pyenv
-	cd python && $(PY) -m mypy wstore
+	$(or $(PY),$(error no Python environment, see above)) -m ruff check $(PYTHONS)
+	$(PY) -m ruff format --check $(PYTHONS)
+	cd python && $(PY) -m mypy
+	cd python && MYPYPATH=.:tests $(PY) -m mypy --scripts-are-modules ../bench/*.py ../tools/pyenv ../tools/wheel-check
 
 bench: ## Run the Go benchmarks
 	go test -run='^$$' -bench=. -benchmem ./...
+
+bench-beyond-ram: ## Shuffled epochs of files larger than memory, Go and Python; root, 2 GB of disk
+	go run ./bench/beyondram
+	PYTHONPATH=$(CURDIR)/python $(or $(PY),$(error no Python environment, see above)) bench/beyond_ram.py
+
+order-quality: build ## How well each order mixes windows: the tables in docs/orders.md
+	WSTORE=$(CURDIR)/bin/wstore PYTHONPATH=$(CURDIR)/python $(or $(PY),$(error no Python environment, see above)) bench/order_quality.py
 
 notices: ## Write THIRD_PARTY_NOTICES anew
 	go run ./tools/notices -w
@@ -95,7 +116,7 @@ docs: ## Run the examples in README.md and docs/ and write their output into the
 
 fmt: ## Format Go and Python
 	gofmt -w .
-	$(or $(PY),$(error no Python environment, see above)) -m ruff format python tools/pyenv
+	$(or $(PY),$(error no Python environment, see above)) -m ruff format $(PYTHONS)
 
 clean: ## Remove what was built here; caches outside the checkout stay
 	rm -rf bin build dist

@@ -34,7 +34,7 @@ BATCH = 256
 def epoch(path: Path, order: Any, group_bytes: int | None, seconds: float) -> dict[str, Any]:
     """Goes through an epoch, or as much of it as there is time for."""
     w = wstore.open(path).windows(LOOKBACK, inputs="features", targets="c0")
-    total = windows = 0
+    total, windows = 0.0, 0
     start = time.perf_counter()
     for b in w.batches(BATCH, order=order, group_bytes=group_bytes, seed=1, reuse=True):
         total += float(b.x[0, 0, 0])

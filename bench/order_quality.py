@@ -55,7 +55,7 @@ def real(cli: Path, epochs: int) -> None:
         store = wstore.open(path)
         w = store.windows(LOOKBACK, horizon=1, targets="close")
         print(f"\nsp500-5yr: {len(w):,} windows of {LOOKBACK} days, {len(store.tickers)} tickers")
-        sizes = [(name, None) for name in ("exact", "sequential")]
+        sizes: list[tuple[str, int | None]] = [(name, None) for name in ("exact", "sequential")]
         sizes += [("blocked", size) for size in (128 << 20, 2 << 20, 512 << 10)]
         for what, values in (("return of 20 days", returns(w, 20)), ("size of the day's move", abs(returns(w, 1)))):
             print(f"\n{what}\n{OrderQuality.head()}")

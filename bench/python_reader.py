@@ -9,6 +9,7 @@ Builds a panel file (about 600 MB by default; it is kept in DIR between runs) an
 from __future__ import annotations
 
 import argparse
+import struct
 import sys
 import tempfile
 import time
@@ -63,16 +64,17 @@ def build(path: Path, tickers: int, rows: int, columns: int) -> np.ndarray:
             table = b""
             for tag, b in sections:
                 f.seek(spec.align(f.tell(), 8))
-                entry = spec.struct.pack("<4sIQQQQ", tag.encode(), 1, 0, f.tell(), len(b), spec.xxh(b))
+                entry = struct.pack("<4sIQQQQ", tag.encode(), 1, 0, f.tell(), len(b), spec.xxh(b))
                 f.write(b)
                 table += entry
-            catalog = spec.struct.pack("<II", len(sections), 0) + table
+            catalog = struct.pack("<II", len(sections), 0) + table
             at = spec.align(f.tell(), 8)
             f.seek(at)
             f.write(catalog)
             f.seek(0)
             f.write(spec.slot(12, at + len(catalog), at, catalog))
-    return np.load(flat, mmap_mode="r")
+    out: np.ndarray = np.load(flat, mmap_mode="r")
+    return out
 
 
 def best(f: Callable[[], object], seconds: float = 1.0, least: int = 5) -> float:
@@ -110,7 +112,7 @@ def main() -> None:
     # Opening, and being ready to give any window of 60 rows
     per = a.rows - L
 
-    def baseline_open() -> object:
+    def baseline_open() -> tuple[np.ndarray, np.ndarray]:
         m = np.load(path.with_suffix(".npy"), mmap_mode="r")
         starts = (np.arange(a.tickers, dtype=np.int64)[:, None] * a.rows + np.arange(per, dtype=np.int64)).ravel()
         return m, starts
@@ -125,7 +127,7 @@ def main() -> None:
     store = wstore.open(path)
     w = store.windows(L, inputs="features", targets="c0")
     plain = store.windows(L, inputs="features", targets=())
-    _, starts = baseline_open()  # type: ignore[misc]
+    _, starts = baseline_open()
     rng = np.random.default_rng(1)
     ids = rng.integers(0, len(w), 20_000)
     listed = ids.tolist()

@@ -175,12 +175,10 @@ func (s *Store) foldsByCalendar(f *WalkForward, times []int64) (folds []Fold, ra
 			return nil, nil, fmt.Errorf("%s: the file's zone %q is not known on this machine: %w; walk by numbers of times", s.path, name, err)
 		}
 	}
-	year := func(y int) int64 {
-		v, _ := unit.Ceil(time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC))
-		return v
-	}
-	start, last := f.Start, times[len(times)-1]
-	if y := start.Year(); times[0] < year(1) || last > year(9999) || y < 1 || y > 9999 {
+	start := f.Start
+	begin, _ := unit.Ceil(time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC))
+	behind, exists := unit.Ceil(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)) // not in units of nanoseconds
+	if y := start.Year(); times[0] < begin || exists && times[len(times)-1] >= behind || y < 1 || y > 9999 {
 		return nil, nil, badQuery("walking by the calendar is for the years 1 to 9998; walk by numbers of times")
 	}
 	if start.IsZero() {
@@ -198,6 +196,14 @@ func (s *Store) foldsByCalendar(f *WalkForward, times []int64) (folds []Fold, ra
 		fold.Train.To = before
 		if !f.Train.zero() {
 			fold.Train.From = shift(before, zone, f.Train, -1)
+		}
+		for _, end := range []struct {
+			of Period
+			at time.Time
+		}{{f.Every, fold.Test.From}, {f.Every, fold.Test.To}, {f.Valid, before}, {f.Train, fold.Train.From}} {
+			if y := end.at.UTC().Year(); end.of.Months > 0 && (y < 1 || y > 9999) {
+				return nil, nil, badQuery("a range of the fold that starts at %s would reach outside the years 1 to 9999", fold.Test.From)
+			}
 		}
 		var r [splits][]interval
 		for k, tr := range []TimeRange{inTest: fold.Test, inValid: fold.Valid, inTrain: fold.Train} {

@@ -107,7 +107,7 @@ func base() *craft.Content {
 }
 
 func valids() []valid {
-	all := []valid{minimal(), noRows(), one(), several(), groups(), missing(), breaks(), cells(), names(), chunks(), aligned(), wide()}
+	all := []valid{minimal(), widest(), noRows(), one(), several(), groups(), missing(), breaks(), cells(), names(), chunks(), aligned(), wide()}
 	all = append(all, units()...)
 	baseQueries := []oracle.Query{{Lookback: 2}, {Lookback: 2, Stride: 2, Breaks: []string{"given"}}}
 	return append(all,
@@ -148,6 +148,14 @@ func minimal() valid {
 		content: &craft.Content{Schema: &format.Schema{Groups: []format.Group{floats("features", "x")}}},
 		queries: []oracle.Query{{Lookback: 1}, {Lookback: 1, Inputs: []string{"x"}, At: []int64{0}}, {Lookback: 1, Tickers: []string{"A"}}},
 	}
+}
+
+// widest has nothing to align: what comes behind the slots starts at 8192 all the same.
+func widest() valid {
+	v := minimal()
+	v.name, v.note = "minimal-align-65536", "no tickers and no calendars, and the greatest alignment"
+	v.content.AlignLog2 = format.MaxAlignLog2
+	return v
 }
 
 func noRows() valid {

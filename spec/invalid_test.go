@@ -243,6 +243,7 @@ func catalogs(whole []byte) []invalid {
 	bad("catalog-flags-prov", "PROV is required", func(b []byte) { put32(b, entry("PROV")+4, 1) })
 	bad("catalog-key", "SCHM has a key", func(b []byte) { put64(b, entry("SCHM")+8, 1) })
 	bad("catalog-key-overflow", "a key of 2^63", func(b []byte) { put64(b, entry("SCHM")+8, 1<<63) })
+	bad("catalog-key-overflow-blks", "a key of 2^63 of a section that may have keys", func(b []byte) { put64(b, entry("BLKS")+8, 1<<63) })
 	add("blks-key", format.SectionInvalid, "BLKS has a key in a sealed file", func(b []byte) { put64(b, entry("BLKS")+8, 1) })
 	split("blks-two", format.SectionInvalid, "two sections BLKS in a sealed file", func(f *craft.File) {
 		s := *f.Section("BLKS")

@@ -30,7 +30,8 @@ func newBench(a *app) *cobra.Command {
 		Short: "Measure a file on this machine beside copying memory",
 		Long: `bench measures opening, a query, views at random windows, and batches gathered in order and
 shuffled, each beside what a bare program would do in the same run: slicing a known array,
-or copying the same windows by as many goroutines. A ratio of 1 is as fast as that.
+or copying the same rows and columns by as many goroutines. A ratio of 1 is as fast as that.
+If the columns span groups, the copy is of as many bytes that lie together in memory.
 
 The file is measured as it is found: what is not in memory is read from the disk, so run it
 twice for warm numbers.`,
@@ -42,25 +43,25 @@ twice for warm numbers.`,
 			if duration <= 0 || batch < 1 {
 				return usagef("--duration and --batch must be greater than 0")
 			}
-			s, err := a.open(args[0])
+			w, query, err := a.windows(cmd, args[0], &q)
 			if err != nil {
 				return err
 			}
-			defer s.Close()
-			query, err := q.query(cmd, s)
-			if err != nil {
-				return err
-			}
-			w, err := s.Windows(query)
-			if err != nil {
-				return err
-			}
+			defer w.Store().Close()
 			if w.Len() == 0 {
-				return usagef("no windows to measure with lookback %d; choose a smaller --lookback", query.Lookback)
+				why, err := whyNone(w.Store(), query)
+				if err != nil {
+					return err
+				}
+				return usagef("no windows to measure: %s", why)
 			}
 			m, err := measure(cmd.Context(), w, query, duration, batch)
 			if err != nil {
 				return err
+			}
+			if m.Batch < batch && cmd.Flags().Changed("batch") {
+				a.note("measured in batches of %s, not of %s: there are %s, and a batch has at most %s",
+					count(m.Batch), count(batch), plural(w.Len(), "window"), size(maxBatchBytes))
 			}
 			if asJSON {
 				return writeJSON(a.out, m)
@@ -205,16 +206,16 @@ func (m *measurement) views(ctx context.Context, w *reader.Windows, v *reader.Vi
 //go:noinline
 func slice(array []float32, p, size int) []float32 { return array[p : p+size : p+size] }
 
-// gather times Windows.Gather beside copying as many windows from places known beforehand, by turns, so that both meet
-// the same caches. Pick returns the window of each position.
+// gather times Windows.Gather beside copying the same elements from places known beforehand, by turns, so that both meet
+// the same caches. Without a view, which knows the places, as many elements are copied from anywhere. Pick returns the
+// window of each position.
 func gather(ctx context.Context, w *reader.Windows, v *reader.View, d time.Duration, batch int, pick func(i int) int) (rates, error) {
-	inputs, targets := w.Inputs(), w.Targets()
-	nx, ny := inputs.Size(), targets.Size()
+	c := copier{v: v, from: make([]reader.Window, batch), inputs: w.Inputs(), targets: w.Targets()}
+	nx, ny := c.inputs.Size(), c.targets.Size()
 	x, y := make([]float32, batch*nx), make([]float32, batch*ny)
-	from := make([]reader.Window, batch)
-	if v == nil { // no view gives the windows' places: copy from anywhere
-		for k := range from {
-			from[k] = reader.Window{X: make([]float32, nx), Y: make([]float32, ny)}
+	if v == nil {
+		for k := range c.from {
+			c.from[k] = reader.Window{X: make([]float32, nx), Y: make([]float32, ny)}
 		}
 	}
 	ids := make([]int, batch)
@@ -229,12 +230,12 @@ func gather(ctx context.Context, w *reader.Windows, v *reader.View, d time.Durat
 			ids[k] = pick(position)
 			position = (position + 1) % w.Len()
 			if v != nil {
-				from[k].X, from[k].Y = v.At(ids[k])
+				c.from[k].X, c.from[k].Y = v.At(ids[k])
 			}
 		}
 		which, run := turn%2, func() error { return w.Gather(ids, x, y) }
 		if which == 1 {
-			run = func() error { return copyWindows(v, from, x, y) }
+			run = func() error { return c.copy(x, y) }
 		}
 		t := time.Now()
 		if err := run(); err != nil {
@@ -251,15 +252,27 @@ func gather(ctx context.Context, w *reader.Windows, v *reader.View, d time.Durat
 	return rates{rate(0), rate(1), rate(0) / rate(1)}, nil
 }
 
-// copyWindows copies windows by as many goroutines as Gather takes.
-func copyWindows(v *reader.View, from []reader.Window, x, y []float32) error {
-	n := len(from)
+// copier copies windows as Gather packs them.
+type copier struct {
+	v               *reader.View // nil: the windows are packed already
+	from            []reader.Window
+	inputs, targets reader.Layout
+}
+
+// copy copies by as many goroutines as Gather takes.
+func (c *copier) copy(x, y []float32) error {
+	n := len(c.from)
 	nx, ny := len(x)/n, len(y)/n
 	workers := min(runtime.GOMAXPROCS(0), 1+(len(x)+len(y))>>16, n)
 	part := func(k int) error {
 		for i := k * n / workers; i < (k+1)*n/workers; i++ {
-			copy(x[i*nx:(i+1)*nx], from[i].X)
-			copy(y[i*ny:(i+1)*ny], from[i].Y)
+			if c.v == nil {
+				copy(x[i*nx:(i+1)*nx], c.from[i].X)
+				copy(y[i*ny:(i+1)*ny], c.from[i].Y)
+			} else {
+				pack(x[i*nx:(i+1)*nx], c.from[i].X, &c.inputs)
+				pack(y[i*ny:(i+1)*ny], c.from[i].Y, &c.targets)
+			}
 		}
 		return nil
 	}
@@ -267,15 +280,32 @@ func copyWindows(v *reader.View, from []reader.Window, x, y []float32) error {
 	var wg sync.WaitGroup
 	for k := range workers {
 		wg.Go(func() {
-			if v == nil {
+			if c.v == nil {
 				errs[k] = part(k)
 			} else {
-				errs[k] = v.Guard(func() error { return part(k) })
+				errs[k] = c.v.Guard(func() error { return part(k) })
 			}
 		})
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// pack copies the rows and columns of one side of a window.
+func pack(dst, src []float32, l *reader.Layout) {
+	if l.Whole() {
+		copy(dst, src)
+		return
+	}
+	for _, start := range l.Starts {
+		for r := start; r < start+l.Length; r++ {
+			row := src[r*l.Width:][:l.Width]
+			for k, c := range l.Columns {
+				dst[k] = row[c]
+			}
+			dst = dst[len(l.Columns):]
+		}
+	}
 }
 
 func (a *app) printBench(w *reader.Windows, m *measurement) {
@@ -293,8 +323,12 @@ func (a *app) printBench(w *reader.Windows, m *measurement) {
 	} else {
 		line("view", "none", "the columns span groups")
 	}
-	line("gather, in order", rate(m.Sequential.Gather), rate(m.Sequential.Copy)+" copying", ratio(m.Sequential))
-	line("gather, shuffled", rate(m.Shuffled.Gather), rate(m.Shuffled.Copy)+" copying", ratio(m.Shuffled))
+	copying := " copying"
+	if m.AtNS == 0 {
+		copying = " copying as many bytes"
+	}
+	line("gather, in order", rate(m.Sequential.Gather), rate(m.Sequential.Copy)+copying, ratio(m.Sequential))
+	line("gather, shuffled", rate(m.Shuffled.Gather), rate(m.Shuffled.Copy)+copying, ratio(m.Shuffled))
 	t.Flush()
 }
 

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/wstore/wstore/convert"
+	"github.com/wstore/wstore/format"
 )
 
 func newConvert(a *app) *cobra.Command {
@@ -36,9 +37,10 @@ a word: what can't be stored as it is stops the conversion with file and line, u
 chooses; the report tells the rest. The output appears complete or not at all.
 
 Without --columns all numeric columns become the group features. Values are stored as
-float32, rounded once from the text. Missing cells are empty ones, NaN, NA, null and infinite
-ones. The reach of a target says how far ahead its value was computed: rows, a duration, or
-a column of the times at which its labels end.`,
+float32, rounded once from the text. Missing cells are empty ones, infinite ones, and, in
+upper or lower case: nan -nan na n/a #n/a <na> nat null none - .
+The reach of a target says how far ahead its value was computed: rows, a duration, or a
+column of the times at which its labels end.`,
 		Example: `  wstore convert prices/ -o prices.wst
   wstore convert long.csv.gz -o prices.wst --ticker Name --lookback 60
   wstore convert bars/*.csv -o bars.wst --tz America/New_York --max-gap 3d --break session=Session
@@ -52,13 +54,22 @@ a column of the times at which its labels end.`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			o.Inputs, o.Columns, o.Targets, o.Masks = args, columns, targets, masks
 			if reserve != "" {
-				return usagef("--reserve asks for a file that can be appended to, which this version does not write")
+				return tell(format.ErrUnsupported, "--reserve asks for a file that can be appended to, which this version does not write; leave it out")
 			}
 			if fromName && o.Ticker != "" {
 				return usagef("--ticker and --ticker-from-name exclude each other")
 			}
 			if o.Output == "" {
 				return usagef("no output; name it with -o OUT")
+			}
+			if o.Output == "-" {
+				return usagef("a store can't be written to standard output; name a file with -o OUT")
+			}
+			// In Options 0 stands for the default, and it is not what somebody who writes 0 means.
+			for name, v := range map[string]int{"lookback": o.Lookback, "align": o.Align, "jobs": o.Jobs} {
+				if cmd.Flags().Changed(name) && v == 0 {
+					return usagef("--%s 0; leave it out for the default", name)
+				}
 			}
 			if o.Groups, err = parseGroups(groups); err != nil {
 				return err
@@ -72,7 +83,7 @@ a column of the times at which its labels end.`,
 				}
 			}
 			bytes, err := humanize.ParseBytes(memory)
-			if err != nil || bytes > 1<<50 {
+			if err != nil || bytes == 0 || bytes > 1<<50 {
 				return usagef("--memory %q is not a size such as 512MiB or 2GiB", memory)
 			}
 			o.Memory = int64(bytes)
@@ -126,7 +137,10 @@ func (a *app) convert(ctx context.Context, o convert.Options) (*convert.Report, 
 		var read atomic.Int64
 		o.Progress = func(n, total int64) {
 			bar.ChangeMax64(total)
-			_ = bar.Set64(read.Add(n)) // it only fails if its output does
+			_ = bar.Add64(n) // it only fails if its output does
+			if read.Add(n) == total {
+				bar.Describe("writing")
+			}
 		}
 	}
 	report, err := convert.Run(ctx, o)
@@ -147,7 +161,7 @@ func (a *app) progress(what string) *progressbar.ProgressBar {
 		return nil
 	}
 	return progressbar.NewOptions64(1, progressbar.OptionSetWriter(a.err), progressbar.OptionSetDescription(what),
-		progressbar.OptionShowBytes(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+		progressbar.OptionShowBytes(true), progressbar.OptionThrottle(100*time.Millisecond))
 }
 
 // nameAnd splits NAME=REST.

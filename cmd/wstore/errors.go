@@ -76,6 +76,13 @@ func isClosedPipe(err error) bool {
 		runtime.GOOS == "windows" && (errors.Is(err, brokenPipe) || errors.Is(err, noData))
 }
 
+// isFull reports whether there was no room to write.
+func isFull(err error) bool {
+	const handleDiskFull, diskFull = syscall.Errno(39), syscall.Errno(112) // what Windows calls it
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) ||
+		runtime.GOOS == "windows" && (errors.Is(err, handleDiskFull) || errors.Is(err, diskFull))
+}
+
 // message puts an error into one line.
 func message(err error) string {
 	if errors.Is(err, context.Canceled) {
@@ -89,8 +96,12 @@ func message(err error) string {
 	switch {
 	case errors.Is(err, format.NotWstore):
 		text += "; data such as CSV become a store with `wstore convert`"
-	case errors.Is(err, format.ErrCorrupt):
+	case errors.Is(err, format.ErrCorrupt) && !strings.Contains(text, " again"): // else it advises itself
 		text += "; copy the file again from where it came, or convert the data again"
+	case isFull(err):
+		text += "; free some space, or write to another disk"
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		text += "; change the permissions, or name an output in a folder that you may write to"
 	}
 	return text
 }

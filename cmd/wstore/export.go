@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/wstore/wstore/format"
 	"github.com/wstore/wstore/reader"
 )
 
@@ -12,21 +14,24 @@ func newExport(a *app) *cobra.Command {
 	var (
 		tickers  list
 		from, to string
-		format   string
+		kind     string
 		out      string
 		force    bool
+		noVerify bool
 	)
 	cmd := &cobra.Command{
 		Use:   "export FILE",
 		Short: "Write the rows as CSV or as NumPy arrays",
 		Long: `export writes rows in the order of the file: by ticker, then by time. An output appears
-complete or not at all, and an existing one is kept unless --force is given.
+complete or not at all, and an existing one is kept unless --force is given. Before anything
+is written every byte of FILE is checked, as by ` + "`wstore verify`" + `, unless --no-verify is given.
 
 csv: ticker, time, then the columns in their order, to standard output or to -o FILE (which
 is compressed if it ends in .gz). Numbers are the shortest that give the same float32 again,
 missing cells are empty. Times are dates if the file has no others, else RFC 3339 in UTC.
-Converted with the options that made the file, the CSV gives the same content digest; only
-breaks other than gaps, and tickers without rows, can't be said in it.
+Converted with --ticker ticker --time time, the options for columns, groups, targets, masks,
+gaps and zone that made the file, and no --time-format, the CSV of all rows gives the same
+content digest. Breaks other than gaps, and tickers without rows, can't be said in it.
 
 npy: a folder -o DIR of arrays for np.load(…, mmap_mode="r"):
   NAME.npy          for each group: rows × columns, float32 (missing: NaN) or int64
@@ -39,13 +44,13 @@ npy: a folder -o DIR of arrays for np.load(…, mmap_mode="r"):
 		Args:              oneFile,
 		ValidArgsFunction: completeFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if format != "csv" && format != "npy" {
-				return usagef("--format %q; must be csv or npy", format)
+			if kind != "csv" && kind != "npy" {
+				return usagef("--format %q; must be csv or npy", kind)
 			}
 			if out == "-" {
 				out = ""
 			}
-			if format == "npy" && out == "" {
+			if kind == "npy" && out == "" {
 				return usagef("--format npy writes a folder; name it with -o")
 			}
 			s, err := a.open(args[0])
@@ -53,11 +58,6 @@ npy: a folder -o DIR of arrays for np.load(…, mmap_mode="r"):
 				return err
 			}
 			defer s.Close()
-			if out != "" {
-				if err := checkOutput(out, force, args[0]); err != nil {
-					return err
-				}
-			}
 			v, err := s.View()
 			if err != nil {
 				return err
@@ -67,7 +67,23 @@ npy: a folder -o DIR of arrays for np.load(…, mmap_mode="r"):
 			if err != nil {
 				return err
 			}
-			if format == "npy" {
+			// Looked at early, so that no work is lost; what takes the name meanwhile is noticed when the output gets it.
+			if kind == "npy" {
+				err = checkFolder(out, force)
+			} else if out != "" {
+				err = checkFile(out, force, args[0])
+			}
+			if err != nil {
+				return err
+			}
+			if !noVerify {
+				if err := s.Verify(cmd.Context()); errors.Is(err, format.ErrCorrupt) {
+					return tell(err, "%s; --no-verify exports it nevertheless", err)
+				} else if err != nil {
+					return err
+				}
+			}
+			if kind == "npy" {
 				err = p.npy(cmd.Context(), out, force)
 			} else {
 				err = p.csv(cmd.Context(), a, out, force)
@@ -82,9 +98,10 @@ npy: a folder -o DIR of arrays for np.load(…, mmap_mode="r"):
 	f.Var(&tickers, "tickers", "only tickers `A,B`")
 	f.StringVar(&from, "from", "", "only rows at or after `TIME`")
 	f.StringVar(&to, "to", "", "only rows before `TIME`")
-	f.StringVar(&format, "format", "csv", "csv or npy")
+	f.StringVar(&kind, "format", "csv", "csv or npy")
 	f.StringVarP(&out, "output", "o", "", "write to `OUT` in place of standard output")
 	f.BoolVarP(&force, "force", "f", false, "replace an existing output")
+	f.BoolVar(&noVerify, "no-verify", false, "don't check FILE first: damaged data may be written")
 	completeNames(cmd, "tickers", tickerNames)
 	if err := cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"csv", "npy"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag does not exist

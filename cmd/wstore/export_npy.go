@@ -36,13 +36,15 @@ type npyGroup struct {
 
 // npy writes the rows as a folder of arrays.
 func (p *panel) npy(ctx context.Context, path string, force bool) error {
-	ours := func(name string) bool { return name == metaFile || strings.HasSuffix(name, ".npy") }
-	out, err := createFolder(path, force, ours)
+	out, err := createFolder(path, force)
 	if err != nil {
 		return err
 	}
 	return out.finish(p.writeArrays(ctx, out.temp))
 }
+
+// isArrayFile reports whether a file's name is one that writeArrays gives.
+func isArrayFile(name string) bool { return name == metaFile || strings.HasSuffix(name, ".npy") }
 
 func (p *panel) writeArrays(ctx context.Context, dir string) error {
 	schema := p.s.Meta().Schema

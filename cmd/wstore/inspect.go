@@ -316,5 +316,27 @@ func queryNote(q *reader.Query) string {
 	if q.Stride > 1 {
 		text += ", stride " + count(q.Stride)
 	}
+	var at []string
+	for _, t := range q.At {
+		at = append(at, moment(t.UTC()))
+	}
+	for _, l := range []struct {
+		name  string
+		given bool
+		names []string
+	}{
+		{"optional", q.Optional != nil, q.Optional}, {"breaks", q.Breaks != nil, q.Breaks},
+		{"tickers", q.Tickers != nil, q.Tickers}, {"where", len(q.Where) > 0, q.Where}, {"at", q.At != nil, at},
+	} {
+		if l.given {
+			text += ", " + l.name + " " + cmp.Or(some(l.names), "none")
+		}
+	}
+	if !q.From.IsZero() {
+		text += ", from " + moment(q.From.UTC())
+	}
+	if !q.To.IsZero() {
+		text += ", to " + moment(q.To.UTC())
+	}
 	return text
 }

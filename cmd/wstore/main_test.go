@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/wstore/wstore/format"
 	"github.com/wstore/wstore/ingest"
+	"github.com/wstore/wstore/internal/f32"
 	"github.com/wstore/wstore/reader"
 	"github.com/wstore/wstore/writer"
 )
@@ -55,6 +57,53 @@ func TestExitCodes(t *testing.T) {
 func TestMessageIsOneCleanLine(t *testing.T) {
 	err := errors.Join(fmt.Errorf("wstore: a\x1b[31m"), errors.New("b\u202e\xff"))
 	require.Equal(t, `a\x1b[31m; b\u202e\xff`, message(err))
+}
+
+func TestMessageSaysWhatToTry(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		text string
+	}{
+		{&fs.PathError{Op: "write", Path: "p", Err: syscall.ENOSPC}, "write p: no space left on device; free some space, or write to another disk"},
+		{&fs.PathError{Op: "open", Path: "p", Err: syscall.EACCES}, "open p: permission denied; change the permissions, or name an output in a folder that you may write to"},
+		{&fs.PathError{Op: "open", Path: "p", Err: syscall.EROFS}, "open p: read-only file system; change the permissions, or name an output in a folder that you may write to"},
+		{&format.CorruptError{Path: "p", Offset: 7, Code: format.DataChecksum}, "p: data are damaged (byte 7); copy the file again from where it came, or convert the data again"},
+		{&format.CorruptError{Path: "p", Offset: 7, Code: format.Truncated, Detail: "fetch it again"}, "p: the file is shorter than it says (byte 7): fetch it again"},
+	} {
+		if runtime.GOOS != "windows" { // which says the first half otherwise
+			require.Equal(t, c.text, message(c.err))
+		}
+	}
+}
+
+func TestBenchCopiesWhatGatherDoes(t *testing.T) {
+	s, err := reader.Open(write(t, "daily"), nil)
+	require.NoError(t, err)
+	defer s.Close()
+	for _, q := range []reader.Query{
+		{Lookback: 3},
+		{Lookback: 3, Inputs: []string{"volume", "open"}, Targets: []string{"close", "volume"}, Horizons: []int{1, 3}, TargetLength: 2},
+		{Lookback: 2, Inputs: []string{"close"}, Targets: []string{"features"}, Horizons: []int{-1, 2}},
+		{Lookback: 1, Targets: []string{}},
+	} {
+		w, err := s.Windows(q)
+		require.NoError(t, err)
+		v, err := w.View()
+		require.NoError(t, err)
+		defer v.Release()
+		c := copier{v: v, inputs: w.Inputs(), targets: w.Targets()}
+		var ids []int
+		for i := range w.Len() {
+			x, y := v.At(i)
+			ids, c.from = append(ids, i), append(c.from, reader.Window{X: x, Y: y})
+		}
+		nx, ny := len(ids)*c.inputs.Size(), len(ids)*c.targets.Size()
+		x, y, wantX, wantY := make([]float32, nx), make([]float32, ny), make([]float32, nx), make([]float32, ny)
+		require.NoError(t, w.Gather(ids, wantX, wantY))
+		require.NoError(t, c.copy(x, y))
+		require.Equal(t, f32.Append(nil, wantX), f32.Append(nil, x))
+		require.Equal(t, f32.Append(nil, wantY), f32.Append(nil, y))
+	}
 }
 
 func TestClockWritesWhatTimeDoes(t *testing.T) {

@@ -13,9 +13,8 @@ import (
 	"github.com/wstore/wstore/internal/fsys"
 )
 
-// checkOutput refuses a name that must not be written to. It looks early, so that no work is lost; whoever takes the
-// name meanwhile is noticed when the output gets it.
-func checkOutput(path string, force bool, inputs ...string) error {
+// checkFile refuses the name of a file that must not be written to.
+func checkFile(path string, force bool, input string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -23,12 +22,15 @@ func checkOutput(path string, force bool, inputs ...string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range inputs {
-		if in, err := os.Stat(name); err == nil && os.SameFile(in, info) {
-			return usagef("the output %s is the input; choose another name", path)
-		}
+	if in, err := os.Stat(input); err == nil && os.SameFile(in, info) {
+		return usagef("the output %s is the input; choose another name", path)
 	}
-	if !force {
+	switch {
+	case info.IsDir():
+		return tell(fs.ErrExist, "the output %s is a folder; name a file in it", path)
+	case !info.Mode().IsRegular():
+		return tell(fs.ErrExist, "the output %s is not a regular file; choose another name, or leave -o out", path)
+	case !force:
 		return tell(fs.ErrExist, "%s exists; --force replaces it", path)
 	}
 	return nil
@@ -43,9 +45,6 @@ type outFile struct {
 }
 
 func createFile(path string, force bool) (*outFile, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, tell(errUsage, "%s is not a regular file; choose another name, or leave -o out", path)
-	}
 	f, err := fsys.OS{}.CreateTemp(path)
 	if err != nil {
 		return nil, creating(path, err)
@@ -75,15 +74,11 @@ func (o *outFile) finish(err error) error {
 type outFolder struct {
 	temp, path string
 	force      bool
-	ours       func(name string) bool // whether a file in an existing folder may be replaced
 }
 
-func createFolder(path string, force bool, ours func(name string) bool) (*outFolder, error) {
+func createFolder(path string, force bool) (*outFolder, error) {
 	path = filepath.Clean(path)
-	o := &outFolder{besides(path), path, force, ours}
-	if err := o.checkOld(); err != nil {
-		return nil, err
-	}
+	o := &outFolder{besides(path), path, force}
 	if err := os.Mkdir(o.temp, 0o777); err != nil {
 		return nil, creating(path, err)
 	}
@@ -105,9 +100,9 @@ func besides(path string) string {
 	return filepath.Join(dir, fmt.Sprintf(".%s.%08x.tmp", base, rand.Uint32()))
 }
 
-// checkOld refuses to replace what is not an output like this one: --force must not delete a home folder.
-func (o *outFolder) checkOld() error {
-	info, err := os.Stat(o.path)
+// checkFolder refuses to replace what is not a folder of arrays: --force must not delete a home folder.
+func checkFolder(path string, force bool) error {
+	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -115,18 +110,18 @@ func (o *outFolder) checkOld() error {
 		return err
 	}
 	if !info.IsDir() {
-		return tell(fs.ErrExist, "%s exists and is not a folder; choose another name", o.path)
+		return tell(fs.ErrExist, "%s exists and is not a folder; choose another name", path)
 	}
-	if !o.force {
-		return tell(fs.ErrExist, "%s exists; --force replaces it", o.path)
+	if !force {
+		return tell(fs.ErrExist, "%s exists; --force replaces it", path)
 	}
-	entries, err := os.ReadDir(o.path)
+	entries, err := os.ReadDir(path)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !o.ours(e.Name()) {
-			return tell(fs.ErrExist, "%s holds %s, which no export wrote; choose another folder", o.path, e.Name())
+		if !e.Type().IsRegular() || !isArrayFile(e.Name()) {
+			return tell(fs.ErrExist, "%s holds %s, which no export wrote; choose another folder", path, e.Name())
 		}
 	}
 	return nil
@@ -144,7 +139,7 @@ func (o *outFolder) finish(err error) error {
 }
 
 func (o *outFolder) publish() error {
-	if err := o.checkOld(); err != nil {
+	if err := checkFolder(o.path, o.force); err != nil {
 		return err
 	}
 	old := besides(o.path)

@@ -15,7 +15,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -118,13 +120,17 @@ func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
 // noTemp checks that a folder holds no temporary file.
 func noTemp(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, 1, "notemp DIR")
-	entries, err := os.ReadDir(ts.MkAbs(args[0]))
-	ts.Check(err)
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".tmp") && e.Name() != ".tmp" {
-			ts.Fatalf("%s was left behind", e.Name())
-		}
+	if hasTemp(ts, args[0]) {
+		ts.Fatalf("a temporary file was left behind in %s", args[0])
 	}
+}
+
+func hasTemp(ts *testscript.TestScript, dir string) bool {
+	entries, err := os.ReadDir(ts.MkAbs(dir))
+	ts.Check(err)
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		return strings.HasSuffix(e.Name(), ".tmp") && e.Name() != ".tmp"
+	})
 }
 
 // sameContent compares the content digests of two stores.
@@ -142,7 +148,7 @@ func sameContent(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// start starts the tool with its output in a pipe, and waits for the first line of it.
+// start starts the tool with its output in a pipe, and waits until it writes: to the pipe, or with -o to a temporary file.
 func start(ts *testscript.TestScript, args []string) (*exec.Cmd, io.ReadCloser, *bytes.Buffer) {
 	name := "wstore"
 	if runtime.GOOS == "windows" {
@@ -156,8 +162,14 @@ func start(ts *testscript.TestScript, args []string) (*exec.Cmd, io.ReadCloser, 
 	out, err := cmd.StdoutPipe()
 	ts.Check(err)
 	ts.Check(cmd.Start())
-	_, err = bufio.NewReaderSize(out, 16).ReadByte()
-	ts.Check(err)
+	if slices.Contains(args, "-o") {
+		for begun := time.Now(); !hasTemp(ts, ".") && time.Since(begun) < 10*time.Second; {
+			time.Sleep(100 * time.Microsecond)
+		}
+	} else {
+		_, err = bufio.NewReaderSize(out, 16).ReadByte()
+		ts.Check(err)
+	}
 	return cmd, out, stderr
 }
 
@@ -171,11 +183,12 @@ func closedPipe(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// interrupt runs the tool and sends an interrupt while it writes.
+// interrupt runs the tool and sends a signal while it writes.
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, neg, args, 1, "interrupt ARGS...")
-	cmd, out, stderr := start(ts, args)
-	ts.Check(cmd.Process.Signal(os.Interrupt))
+	need(ts, neg, args, 2, "interrupt INT|TERM|HUP ARGS...")
+	signal := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[args[0]]
+	cmd, out, stderr := start(ts, args[1:])
+	ts.Check(cmd.Process.Signal(signal))
 	_, err := io.Copy(io.Discard, out)
 	ts.Check(err)
 	if got := code(ts, cmd.Wait()); got != exitInterrupted || stderr.String() != "wstore: interrupted\n" {

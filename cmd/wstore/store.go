@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/spf13/cobra"
+
 	"github.com/wstore/wstore/internal/f32"
 	"github.com/wstore/wstore/reader"
 )
@@ -24,23 +26,38 @@ func (a *app) open(path string) (*reader.Store, error) {
 }
 
 func openStore(path string) (*reader.Store, error) {
-	// Look before opening: opening a pipe would wait for its writer.
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, tell(err, "%s does not exist; %s", path, stores(filepath.Dir(path)))
-	case err != nil:
-		return nil, err
-	case info.IsDir():
-		return nil, tell(errUnusable, "%s is a folder; name a .wst file, or make one of the folder's CSV files with `wstore convert`", path)
-	case !info.Mode().IsRegular():
-		return nil, tell(errUnusable, "%s is not a regular file; copy what it gives to one", path)
-	}
 	o := &reader.Options{Access: reader.Map}
 	if !f32.Native || strconv.IntSize < 64 { // it can't be mapped, or may not fit
 		o.Access = reader.Read
 	}
-	return reader.Open(path, o)
+	s, err := reader.Open(path, o)
+	if err == nil {
+		return s, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, tell(err, "%s does not exist; %s", path, stores(filepath.Dir(path)))
+	}
+	if info, e := os.Stat(path); e == nil && !info.Mode().IsRegular() {
+		return nil, tell(errUnusable, "%s", err)
+	}
+	return nil, err
+}
+
+// windows opens the store that the user named and answers the query of the flags, which is returned too. The caller
+// closes the store of the windows.
+func (a *app) windows(cmd *cobra.Command, path string, q *queryFlags) (*reader.Windows, reader.Query, error) {
+	s, err := a.open(path)
+	if err != nil {
+		return nil, reader.Query{}, err
+	}
+	query, err := q.query(cmd, s)
+	if err == nil {
+		var w *reader.Windows
+		if w, err = s.Windows(query); err == nil {
+			return w, query, nil
+		}
+	}
+	return nil, query, errors.Join(err, s.Close())
 }
 
 // stores tells which stores a folder has.

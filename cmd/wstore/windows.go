@@ -39,19 +39,11 @@ file's unit.`,
 			if !cmd.Flags().Changed("lookback") {
 				return usagef("no --lookback given: how many rows has a window?")
 			}
-			s, err := a.open(args[0])
+			w, query, err := a.windows(cmd, args[0], &q)
 			if err != nil {
 				return err
 			}
-			defer s.Close()
-			query, err := q.query(cmd, s)
-			if err != nil {
-				return err
-			}
-			w, err := s.Windows(query)
-			if err != nil {
-				return err
-			}
+			defer w.Store().Close()
 			n := limit
 			if !cmd.Flags().Changed("limit") && a.tty && !asJSON {
 				n = screenful
@@ -65,7 +57,11 @@ file's unit.`,
 			}
 			switch {
 			case w.Len() == 0:
-				a.note("no windows: no ticker has enough rows in one stretch without missing cells; try a smaller --lookback")
+				why, err := whyNone(w.Store(), query)
+				if err != nil {
+					return err
+				}
+				a.note("no windows: %s", why)
 			case to-from < w.Len() && !cmd.Flags().Changed("limit"):
 				a.note("%s of %s; --limit 0 shows all", count(to-from), plural(w.Len(), "window"))
 			}

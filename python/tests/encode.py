@@ -37,6 +37,9 @@ class Break:
     source: str = ""
 
 
+Values = dict[str, list[float | int | None]]
+
+
 @dataclass
 class Ticker:
     """Times, and values by column: a float, or None for missing; ints (or None) in a column of label ends.
@@ -45,7 +48,7 @@ class Ticker:
     """
 
     times: list[int] = field(default_factory=list)
-    values: dict[str, list[float | int | None]] = field(default_factory=dict)
+    values: Values = field(default_factory=dict)
     breaks: dict[str, list[int]] = field(default_factory=dict)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
-from encode import Panel
+from encode import Panel, Ticker
 
 
 @dataclass
@@ -43,16 +45,23 @@ def windows(p: Panel, q: Question) -> list[tuple[str, int]]:
         n = len(t.times)
         broken = {r for rule in p.breaks if q.breaks is None or rule.name in q.breaks for r in p.break_rows(name, rule)}
 
-        def present(c: str, r: int, t=t) -> bool:
+        def present(c: str, r: int, t: Ticker = t) -> bool:
             v = t.values[c][r]
             return v is not None and math.isfinite(v)
 
-        def fine(first: int, end: int, columns: list[str], n=n, broken=broken, present=present) -> bool:
+        def fine(
+            first: int,
+            end: int,
+            columns: list[str],
+            n: int = n,
+            broken: set[int] = broken,
+            present: Callable[[str, int], bool] = present,
+        ) -> bool:
             if first < 0 or end > n or any(r in broken for r in range(first + 1, end)):
                 return False
             return all(present(c, r) for c in columns if c not in optional for r in range(first, end))
 
-        def valid(a: int, n=n, broken=broken, fine=fine) -> bool:
+        def valid(a: int, broken: set[int] = broken, fine: Callable[[int, int, list[str]], bool] = fine) -> bool:
             if not fine(a - q.lookback + 1, a + 1, inputs):
                 return False
             if not targets:
@@ -87,7 +96,7 @@ def windows(p: Panel, q: Question) -> list[tuple[str, int]]:
     return out
 
 
-def content(p: Panel, q: Question, ticker: str, a: int) -> tuple[list, list]:
+def content(p: Panel, q: Question, ticker: str, a: int) -> tuple[list[Any], list[Any]]:
     """A window's input rows, and its target rows by horizon."""
     t = p.tickers[ticker]
     inputs, targets = expand(p, q.inputs), expand(p, q.targets)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from encode import Break, Col, Group, Panel, Ticker
+from encode import Break, Col, Group, Panel, Ticker, Values
 from oracle import Question, expand
 
 
@@ -16,7 +16,7 @@ def small() -> Panel:
         a: list[float | int | None] = [float(i) for i in range(n)]
         for h in holes:
             a[h] = None
-        values = {
+        values: Values = {
             "a": a,
             "b": [10.5 + i for i in range(n)],
             "m": [None if i % 4 == 3 else 1.0 for i in range(n)],

@@ -307,6 +307,9 @@ def test_advice_covers_what_is_read_and_is_taken_back(path: Path, monkeypatch: p
     """Every byte of every batch is announced before it is read, if nothing is known to be in memory."""
     store = wstore.open(path)
     log: list[tuple[Any, ...]] = []
+    mapped = store._use().map
+    assert mapped is not None
+    real: mmap.mmap = mapped
 
     class Mapping:
         def madvise(self, option: int, start: int = 0, length: int = 0) -> None:
@@ -320,8 +323,6 @@ def test_advice_covers_what_is_read_and_is_taken_back(path: Path, monkeypatch: p
         def size(self) -> int:
             return real.size()
 
-    real = store._use().map
-    assert real is not None
     store._arrays = store._use()._replace(map=Mapping())  # type: ignore[arg-type]
     monkeypatch.setattr(_batches._Probe, "cold", lambda *_: True)
     monkeypatch.setattr(_batches, "_shuffling", {})
@@ -333,7 +334,7 @@ def test_advice_covers_what_is_read_and_is_taken_back(path: Path, monkeypatch: p
             options: dict[str, Any] = {"group_bytes": 4096} if order == "blocked" else {}
             monkeypatch.setattr(orders, "chunk_size", lambda *_: (50, 4))
             size = 1 if order == "by_time" else 16
-            for b in view.batches(size, order=order, fields=("x", "id"), prefetch=0, **options):  # type: ignore[arg-type]
+            for b in view.batches(size, order=order, fields=("x", "id"), prefetch=0, **options):
                 for option, start, length in log:
                     if option == mmap.MADV_WILLNEED:
                         announced[start : start + length] = True
@@ -358,7 +359,7 @@ def test_what_is_in_memory_is_not_announced(path: Path, monkeypatch: pytest.Monk
     announced: list[int] = []
     monkeypatch.setattr(_batches._Advice, "_announce", lambda self, a, b: announced.append(len(a)))
     for order in ("blocked", "exact"):
-        list(store.windows(20).batches(16, order=order))  # type: ignore[arg-type]
+        list(store.windows(20).batches(16, order=order))
     assert sum(announced) == 0
 
 

@@ -120,6 +120,7 @@ def swap(p: Patch) -> None:
         entry("PROV", 4, b"\0"),
         entry("PROV", 4, b"\6"),
         entry("TICK", 8, b"\1"),
+        entry("BLKS", 8, u64(1 << 63)),
         entry("TICK", 16, b"\1"),
         entry("TICK", 16, u64(8184)),
         entry("TICK", 16, u64(1 << 63)),
@@ -335,12 +336,13 @@ def test_layout_of_sections() -> None:
     p = Patch(GOOD)
     at = len(GOOD)
     moved = GOOD[: p.catalog] + bytes(8) + GOOD[p.catalog :]
-    p = Patch(Patch(moved).put(48, u64(at + 8, p.catalog + 8)).b)
+    p = Patch(bytes(Patch(moved).put(48, u64(at + 8, p.catalog + 8)).b))
     assert code_of(p.seal()) == "layout"
 
 
 def data_at(p: Patch, ticker: int, group: int) -> int:
-    return struct.unpack_from("<Q", p.get("BLKS"), 16 + 8 * (ticker * 4 + group))[0]
+    at: int = struct.unpack_from("<Q", p.get("BLKS"), 16 + 8 * (ticker * 4 + group))[0]
+    return at
 
 
 def rehash(p: Patch) -> Patch:
@@ -365,34 +367,34 @@ def rehash(p: Patch) -> Patch:
 NAN = struct.pack("<I", 0x7FC00000)
 
 
-@pytest.mark.parametrize(
-    ("code", "change"),
-    [
-        ("data_checksum", lambda p: p.put(8192, b"\1")),
-        ("data_checksum", lambda p: p.put(data_at(p, 0, 0), b"\1")),
-        ("data_checksum", lambda p: p.put(data_at(p, 3, 3), b"\1")),
-        ("padding", lambda p: p.put(512, b"\1")),
-        ("padding", lambda p: p.put(8191, b"\1")),
-        ("padding", lambda p: p.put(p.catalog - 1, b"\1")),
-        ("padding", lambda p: p.put(data_at(p, 3, 0) - 1, b"\1")),
-        ("calendar_order", lambda p: rehash(p.put(8200, u64(0)))),
-        ("calendar_order", lambda p: rehash(p.put(8200, struct.pack("<q", -1)))),
-        ("cell_invalid", lambda p: rehash(p.put(data_at(p, 0, 0), struct.pack("<f", float("inf"))))),
-        ("cell_invalid", lambda p: rehash(p.put(data_at(p, 0, 1), struct.pack("<f", float("-inf"))))),
-        ("cell_invalid", lambda p: rehash(p.put(data_at(p, 0, 0), struct.pack("<I", 0x7FC00001)))),
-        ("cell_invalid", lambda p: rehash(p.put(data_at(p, 0, 0), struct.pack("<I", 0xFFC00000)))),
-        # A wrong cell behind one that the index does not list: the cell comes first.
-        ("cell_invalid", lambda p: rehash(p.put(data_at(p, 0, 0), NAN + struct.pack("<I", 0x7F800001)))),
-        ("index_mismatch", lambda p: rehash(p.put(data_at(p, 0, 0), NAN))),
-        ("index_mismatch", lambda p: rehash(p.put(data_at(p, 0, 0) + 2 * 8, struct.pack("<f", 1.0)))),
-        ("index_mismatch", lambda p: rehash(p.put(data_at(p, 0, 1), NAN))),
-        ("index_mismatch", lambda p: rehash(p.put(8192 + 7 * 8, u64(100)))),
-        ("index_mismatch", lambda p: rehash(p.put(8192 + 4 * 8, u64(8)))),
-        ("digest_mismatch", lambda p: rehash(p.put(data_at(p, 0, 0), struct.pack("<f", -1.5)))),
-        ("digest_mismatch", lambda p: rehash(p.put(data_at(p, 0, 3), u64(77)))),
-        ("digest_mismatch", lambda p: p.in_section("DGST", 0, b"\1\2")),
-    ],
-)
+DAMAGED: list[tuple[str, Callable[[Patch], object]]] = [
+    ("data_checksum", lambda p: p.put(8192, b"\1")),
+    ("data_checksum", lambda p: p.put(data_at(p, 0, 0), b"\1")),
+    ("data_checksum", lambda p: p.put(data_at(p, 3, 3), b"\1")),
+    ("padding", lambda p: p.put(512, b"\1")),
+    ("padding", lambda p: p.put(8191, b"\1")),
+    ("padding", lambda p: p.put(p.catalog - 1, b"\1")),
+    ("padding", lambda p: p.put(data_at(p, 3, 0) - 1, b"\1")),
+    ("calendar_order", lambda p: rehash(p.put(8200, u64(0)))),
+    ("calendar_order", lambda p: rehash(p.put(8200, struct.pack("<q", -1)))),
+    ("cell_invalid", lambda p: rehash(p.put(data_at(p, 0, 0), struct.pack("<f", float("inf"))))),
+    ("cell_invalid", lambda p: rehash(p.put(data_at(p, 0, 1), struct.pack("<f", float("-inf"))))),
+    ("cell_invalid", lambda p: rehash(p.put(data_at(p, 0, 0), struct.pack("<I", 0x7FC00001)))),
+    ("cell_invalid", lambda p: rehash(p.put(data_at(p, 0, 0), struct.pack("<I", 0xFFC00000)))),
+    # A wrong cell behind one that the index does not list: the cell comes first.
+    ("cell_invalid", lambda p: rehash(p.put(data_at(p, 0, 0), NAN + struct.pack("<I", 0x7F800001)))),
+    ("index_mismatch", lambda p: rehash(p.put(data_at(p, 0, 0), NAN))),
+    ("index_mismatch", lambda p: rehash(p.put(data_at(p, 0, 0) + 2 * 8, struct.pack("<f", 1.0)))),
+    ("index_mismatch", lambda p: rehash(p.put(data_at(p, 0, 1), NAN))),
+    ("index_mismatch", lambda p: rehash(p.put(8192 + 7 * 8, u64(100)))),
+    ("index_mismatch", lambda p: rehash(p.put(8192 + 4 * 8, u64(8)))),
+    ("digest_mismatch", lambda p: rehash(p.put(data_at(p, 0, 0), struct.pack("<f", -1.5)))),
+    ("digest_mismatch", lambda p: rehash(p.put(data_at(p, 0, 3), u64(77)))),
+    ("digest_mismatch", lambda p: p.in_section("DGST", 0, b"\1\2")),
+]
+
+
+@pytest.mark.parametrize(("code", "change"), DAMAGED)
 def test_data(code: str, change: Callable[[Patch], object]) -> None:
     p = Patch(GOOD)
     change(p)
@@ -429,8 +431,8 @@ def test_verification_looks_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(_verify, "_STEP", 16)
     assert code_of(GOOD) is None
-    for args in test_data.pytestmark[0].args[1]:
-        test_data(*args)
+    for damaged in DAMAGED:
+        test_data(*damaged)
 
 
 def tiny() -> bytes:

@@ -202,7 +202,7 @@ def test_positions_come_as_ints_slices_and_arrays() -> None:
         with pytest.raises(ArgumentError, match=r"\[0, 100\)"):
             order[bad]
     with pytest.raises(ArgumentError, match="integers"):
-        order[[0.5]]
+        order[[0.5]]  # type: ignore[list-item]
     with pytest.raises(ArgumentError, match="not among"):
         order.numbers(0, 101)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from encode import Break, Col, Group, Panel, Ticker, encode
+from encode import Break, Col, Group, Panel, Ticker, Values, encode
 from panels import small
 
 import wstore
@@ -17,7 +17,7 @@ SPEC = Path(__file__).parents[2] / "spec" / "SPEC.md"
 
 
 def example_panel() -> Panel:
-    values = {"x": [None if r == 3 else float(r) for r in range(10)], "y": [float(r) for r in range(10)]}
+    values: Values = {"x": [None if r == 3 else float(r) for r in range(10)], "y": [float(r) for r in range(10)]}
     t = Ticker(list(range(10)), values, {"gap": [7]})
     return Panel([Group("features", [Col("x"), Col("y")])], {"A": t}, [Break("gap", 3)])
 
@@ -173,7 +173,8 @@ def test_times_of_all_kinds(unit: int, time: Any) -> None:
 
     def rows(**options: Any) -> list[int]:
         w = store.windows(1, **options)
-        return w.locate(range(len(w)))[2].tolist()
+        anchors: list[int] = w.locate(range(len(w)))[2].tolist()
+        return anchors
 
     assert rows(from_=time) == [1, 2]
     assert rows(to=time) == [0]
@@ -185,6 +186,7 @@ def test_times_of_all_kinds(unit: int, time: Any) -> None:
     assert rows(to=late) == [0, 1]
     assert rows(at=late) == []
     assert rows(at=np.datetime64("2020-01-31T09:30").astype("M8[2m]")) == [1]
+    assert rows(at=[times[0], time]) == rows(at=(time, late, times[0])) == [0, 1]
 
 
 @pytest.mark.parametrize("time", ["2020", "2020-01", dt.date(2020, 1, 1), np.datetime64("2020"), "2020-01-01"])

@@ -64,7 +64,7 @@ def interval(p: Panel, q: Question, reach: int | dt.timedelta | None, ticker: st
             his.append(t.times[min(e, last)])
             ends = t.values[columns[amount].name]
             rows = [r for h in q.horizons for r in range(a + h, a + h + q.target_length)]
-            his += [int(ends[r]) for r in rows if ends[r] is not None]
+            his += [int(end) for r in rows if (end := ends[r]) is not None]
     return t.times[first], max(his)
 
 
@@ -91,6 +91,11 @@ def split_plainly(p: Panel, q: Question, s: Setting, all_windows: list[tuple[str
         survivors.append(mine)
         above += [interval(p, q, s.reach, *w) for w in mine]
     return survivors[::-1]
+
+
+def units_of(t: np.datetime64 | None) -> int:
+    assert t is not None
+    return int(t.astype(np.int64))
 
 
 def labelled(r: Random) -> tuple[Panel, Question]:
@@ -152,8 +157,9 @@ def test_splits_are_what_the_text_says(seed: int) -> None:
     p, q = labelled(r) if r.random() < 0.5 else crowded(r)
     store = wstore.open_bytes(encode(p))
     s = Setting(any_ranges(r))
-    s.embargo = r.choice([0, r.randint(0, 4), r.randint(0, 60), any_duration(r, p)])
-    s.reach = r.choice([None, None, None, r.randint(0, 4), any_duration(r, p)])
+    embargoes: list[int | dt.timedelta] = [0, r.randint(0, 4), r.randint(0, 60), any_duration(r, p)]
+    reaches: list[int | dt.timedelta | None] = [None, None, None, r.randint(0, 4), any_duration(r, p)]
+    s.embargo, s.reach = r.choice(embargoes), r.choice(reaches)
     w = ask(store, q)
     listed = windows(p, q)
     selected = bool(listed) and r.random() < 0.25
@@ -306,7 +312,7 @@ def test_months_are_counted_from_the_start_in_the_files_zone() -> None:
     start = int(dt.datetime(2019, 12, 31, 9, 30, tzinfo=zone).timestamp())
     store = calendar_panel([start + 1800 * i for i in range(48 * 180)], "America/New_York")
     folds = store.windows(1).walk_forward(every="1mo", start=start)
-    got = [dt.datetime.fromtimestamp(int(f.test_range[0].astype(np.int64)), zone) for f in folds]
+    got = [dt.datetime.fromtimestamp(units_of(f.test_range[0]), zone) for f in folds]
     assert [(t.month, t.day, t.hour, t.minute) for t in got[:5]] == [
         (12, 31, 9, 30),
         (1, 31, 9, 30),
@@ -330,7 +336,7 @@ def test_local_times_that_do_not_exist_or_do_twice(start: dt.datetime, after: dt
     first = int(start.timestamp()) * 1000
     store = calendar_panel([first + 3_600_000 * i for i in range(24 * 40)], "America/New_York", unit=1)
     folds = store.windows(1).walk_forward(every="1mo", start=first)
-    assert int(folds[1].test_range[0].astype(np.int64)) == int(after.timestamp()) * 1000
+    assert units_of(folds[1].test_range[0]) == int(after.timestamp()) * 1000
 
 
 def test_walk_forward_by_numbers_of_times() -> None:
@@ -338,15 +344,15 @@ def test_walk_forward_by_numbers_of_times() -> None:
     w = calendar_panel(times).windows(3, targets="a")  # anchors: rows 2 to 48
     t = times[2:49]
     folds = w.walk_forward(every=10, train=15, valid=5)
-    assert [int(f.test_range[0].astype(np.int64)) for f in folds] == [t[20], t[30], t[40]]
-    assert int(folds[-1].test_range[1].astype(np.int64)) == t[-1] + 1
+    assert [units_of(f.test_range[0]) for f in folds] == [t[20], t[30], t[40]]
+    assert units_of(folds[-1].test_range[1]) == t[-1] + 1
     for i, f in enumerate(folds):
-        assert [int(x.astype(np.int64)) for x in f.train_range] == [t[10 * i], t[10 * i + 15]]
+        assert [units_of(x) for x in f.train_range] == [t[10 * i], t[10 * i + 15]]
     # Labels of one row: the last two before a boundary are purged, or one where the label ends before it.
     assert [len(f.train) for f in folds] == [14, 14, 14]
     folds = w.walk_forward(every=20, train=100, start=t[5] - 1)
-    assert [int(f.test_range[0].astype(np.int64)) for f in folds] == [t[5], t[25], t[45]]
-    assert [int(f.train_range[0].astype(np.int64)) for f in folds] == [t[0]] * 3
+    assert [units_of(f.test_range[0]) for f in folds] == [t[5], t[25], t[45]]
+    assert [units_of(f.train_range[0]) for f in folds] == [t[0]] * 3
     assert w.walk_forward(every=10, train=100) == []
     assert w.walk_forward(every=10, start=10**9) == []
 
@@ -378,8 +384,23 @@ def test_walk_forward_checks_its_arguments() -> None:
         w.walk_forward(every="1 month", train="1mo")
     with pytest.raises(wstore.ArgumentError, match="years 1 to 9999"):
         w.walk_forward(every="1mo", train="20000y", start="2020-01-20")
+    with pytest.raises(wstore.ArgumentError, match="years 1 to 9998"):
+        w.walk_forward(every="1mo", start=1 << 60)
+    with pytest.raises(wstore.ArgumentError, match="reach"):  # although there is no fold
+        w.walk_forward(every=1000, train=1000, reach="5 days")
     with pytest.raises(wstore.ArgumentError, match="tzdata"):
         calendar_panel(days("2020-01-01", 50), "Mars/Olympus").windows(1).walk_forward(every="1mo", train="1mo")
+
+
+def test_folds_at_the_ends_of_time() -> None:
+    for end in (1 << 63) - 1, -(1 << 63) + 1:
+        times = list(range(end - 3, end + 1) if end > 0 else range(end, end + 4))
+        t = Ticker(times, {"x": [0.0] * 4})
+        w = wstore.open_bytes(encode(Panel([Group("features", [Col("x")])], {"T": t}, unit=3))).windows(1)
+        folds = w.walk_forward(every="10d", train="10d", start=times[1])
+        assert [(len(f.train), len(f.test)) for f in folds] == [(1, 3)]
+        (low, _), (_, high) = folds[0].train_range, folds[0].test_range
+        assert (low is None, high is None) == (end < 0, end > 0)  # no file has times beyond
 
 
 # What leaks

@@ -87,7 +87,7 @@ def test_large_values_keep_their_deviation() -> None:
 
 def test_only_training_rows_count() -> None:
     n = 100
-    t = Ticker(list(range(n)), {"a": [0.0] * 50 + [1000.0] * 50})
+    t = Ticker(list(range(n)), {"a": [1000.0 * (i >= 50) for i in range(n)]})
     w = wstore.open_bytes(encode(Panel([Group("features", [Col("a")])], {"T": t}))).windows(5, targets="a")
     train = w.split(train=(None, 50), test=(50, None)).train
     s = Standardizer.fit(train)

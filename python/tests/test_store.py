@@ -275,7 +275,7 @@ def test_other_processes(path: Path, method: str) -> None:
 def test_threads(path: Path) -> None:
     w = wstore.open(path).windows(2, inputs=["b", "a"], optional="a")
     want = [w[i][0].tobytes() for i in range(len(w))]
-    wrong = []
+    wrong: list[int] = []
 
     def look() -> None:
         for _ in range(200):

@@ -17,7 +17,7 @@ if not VECTORS.exists():
 MANIFEST = json.loads((VECTORS / "manifest.json").read_text())["vectors"]
 
 
-def pick(stage: str | None) -> Any:
+def pick(stage: str | None) -> pytest.MarkDecorator:
     chosen = [v for v in MANIFEST if v["stage"] == stage]
     return pytest.mark.parametrize("vector", chosen, ids=[v["name"] for v in chosen])
 
@@ -25,7 +25,8 @@ def pick(stage: str | None) -> Any:
 ACCESS = pytest.mark.parametrize("access", ["map", "load"])
 
 
-def bits(a: np.ndarray) -> str:
+def bits(a: np.ndarray | None) -> str:
+    assert a is not None
     return np.ascontiguousarray(a).astype(">f4").tobytes().hex()
 
 

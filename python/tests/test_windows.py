@@ -41,11 +41,13 @@ def ask(store: wstore.Store, q: Question) -> wstore.Windows:
     )
 
 
-def floats(a: list, shape: tuple[int, ...]) -> np.ndarray:
+def floats(a: list[Any], shape: tuple[int, ...]) -> np.ndarray:
     return np.array(a, dtype=np.float32).reshape(shape)  # None becomes NaN
 
 
-def same(got: np.ndarray, want: np.ndarray) -> None:
+def same(got: np.ndarray | None, want: np.ndarray | None) -> None:
+    assert got is not None
+    assert want is not None
     assert got.dtype == np.float32
     assert got.shape == want.shape
     want = want.copy()
@@ -115,6 +117,7 @@ def test_gather_takes_ids_in_any_order_and_fills(seed: int) -> None:
             if got is None:
                 continue
             raw = w[i][side]
+            assert raw is not None
             assert np.array_equal(mask[j], ~np.isnan(raw))
             same(got[j], np.where(np.isnan(raw), np.float32(-5.5), raw))
 

@@ -136,6 +136,9 @@ class ByTime:
     def __getitem__(self, i: int) -> I64:
         return self.of(np.array([range(len(self))[i]]))[0]
 
+    def __iter__(self) -> Iterator[I64]:
+        return (self[i] for i in range(len(self)))
+
     def of(self, numbers: I64) -> tuple[I64, I64]:
         """The windows of several times, one time after another, and how many each has."""
         if self._ids is not None:

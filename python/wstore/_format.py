@@ -364,7 +364,7 @@ def _parse_catalog(b: bytes, slot: Slot) -> tuple[Entry, ...]:
         name = e.tag.decode()
         if e.flags & ~3 or e.flags != _FLAGS.get(e.tag, e.flags):
             raise _BrokenError(f"section {name} has flags {e.flags}", at + 4)
-        if e.key and e.tag in _FLAGS and e.tag != b"BLKS":
+        if e.key >> 63 or (e.key and e.tag in _FLAGS and e.tag != b"BLKS"):
             raise _BrokenError(f"section {name} has key {e.key}", at + 8)
         if e.offset % 8 or e.offset < DATA_START or e.offset >> 63:
             raise _BrokenError(f"section {name} has offset {e.offset}", at + 16)
@@ -734,7 +734,7 @@ def _check_layout(
     """Section 6: every offset of a sealed file follows from its counts."""
     align = slot.align
     by_group = blocks.offset.reshape(len(rows), len(schema.groups)).T
-    at = -(-DATA_START // align) * align
+    at = DATA_START
     pieces = [("calendar", calendars.offset, calendars.count, 8)]
     pieces += [("block", by_group[g], rows, s.row_bytes) for g, s in enumerate(schema.groups)]
     for what, offset, count, item_bytes in pieces:

@@ -530,14 +530,18 @@ def walk_forward(
             )
     bounds = _by_count if by_count else _by_length
     folds: list[Fold] = []
+    split(w, None, None, None, embargo, reach)  # what is wrong with these is so even if there is no fold
 
     def as_times(r: Range) -> tuple[np.datetime64 | None, np.datetime64 | None]:
-        lo, hi = (None if t is None else np.datetime64(t, unit) for t in r)
+        # What is not after the least int64, or above the greatest, leaves no time of a file out.
+        lo, hi = (None if t is None or not I64_MIN < t <= I64_MAX else np.datetime64(t, unit) for t in r)
         return lo, hi
 
+    def rank(t: int) -> int:
+        return len(times) if t > I64_MAX else int(np.searchsorted(times, max(t, I64_MIN)))
+
     for train_range, valid_range, test_range in bounds(w, times, every, train, valid, begin):
-        i, j = np.searchsorted(times, np.array(test_range, np.int64))
-        if i == j:
+        if rank(test_range[0]) == rank(test_range[1]):
             continue
         three = split(w, train_range, valid_range, test_range, embargo, reach)
         shown = None if valid_range is None else as_times(valid_range)
@@ -545,7 +549,7 @@ def walk_forward(
     return folds
 
 
-_Bounds = Iterable[tuple[Range, Range | None, Range]]
+_Bounds = Iterable[tuple[Range, Range | None, tuple[int, int]]]
 
 
 def _by_count(w: Windows, times: I64, every: Any, train: Any, valid: Any, start: int | None) -> _Bounds:
@@ -566,6 +570,11 @@ def _by_count(w: Windows, times: I64, every: Any, train: Any, valid: Any, start:
         yield (first, at(i - back)), None if valid is None else (at(i - back), at(i)), test
 
 
+def _year(year: int, unit: Unit) -> int:
+    """The instant at which a year begins, in UTC."""
+    return int(np.datetime64(f"{year:04d}", "s").astype(np.int64)) * _PER_SECOND[unit]
+
+
 def _by_length(w: Windows, times: I64, every: Any, train: Any, valid: Any, start: int | None) -> _Bounds:
     store = w._store
     step = _length(every, store.unit, "every")
@@ -573,6 +582,9 @@ def _by_length(w: Windows, times: I64, every: Any, train: Any, valid: Any, start
     before = None if train is None else _length(train, store.unit, "train")
     if not len(times):
         return
+    first, behind, last_start = (_year(y, store.unit) for y in (1, 9999, 10_000))
+    if times[0] < first or times[-1] >= behind or (start is not None and not first <= start < last_start):
+        raise ArgumentError("walking by the calendar is for the years 1 to 9998: walk by numbers of times")
     months = any(length is not None and length.months for length in (step, back, before))
     clock = _Clock(store.zone if months else "", store.unit)
     if start is None:

@@ -107,7 +107,11 @@ def exact_times(values: object, unit: Unit, nat: bool = False) -> tuple[I64, npt
 
     NaT is an error, or with `nat` the least int64, as which a file's time of that value reads.
     """
-    a = np.asarray(values) if not isinstance(values, (set, frozenset)) else np.asarray(list(values))
+    if isinstance(values, set | frozenset):
+        values = list(values)
+    # Of a mixture numpy would make text, or take ints for counts of another unit.
+    mixed = isinstance(values, list | tuple) and len({type(v) for v in values}) > 1
+    a = np.asarray(values, object if mixed else None)
     if hasattr(values, "to_numpy") and a.dtype.kind == "O":  # e.g. a pandas series with a time zone
         a = np.asarray(values, dtype="M8[ns]")
     if a.dtype.kind in "iu":

@@ -413,3 +413,46 @@ def test_a_closed_store_ends_a_loop(path: Path) -> None:
     store.close()
     with pytest.raises(wstore.ClosedError):
         list(it)
+
+
+def test_gather_announces_what_is_not_in_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    w = wstore.open(path).windows(20, horizon=1, targets="b")
+    asked: list[np.ndarray] = []
+    told: list[tuple[int, int]] = []
+
+    class Probe:
+        answer = True
+
+        def __init__(self, store: Any) -> None:
+            pass
+
+        def cold(self, offsets: np.ndarray) -> bool:
+            asked.append(offsets)
+            return self.answer
+
+        def close(self) -> None:
+            pass
+
+    def pieces(extents: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        told.extend(zip(extents[0].tolist(), extents[1].tolist(), strict=True))
+        return extents[0][:0], extents[0][:0]
+
+    monkeypatch.setattr(_batches, "_Probe", Probe)
+    monkeypatch.setattr(_batches, "_pieces", pieces)
+    ids = np.arange(0, len(w), 3)[::-1]
+    w.gather(ids[:3])
+    assert not asked  # a few are read as fast
+    x, _ = w.gather(ids)
+    assert len(asked) == 1
+    assert told == sorted(told)  # in the file's order, and every window is in it
+    first = np.array([t[0] for t in told])
+    end = np.array([t[1] for t in told])
+    _, ends = _batches.window_extents(w, ids)
+    assert (first < end).all()
+    assert int((end - first).sum()) == int((ends - _batches.window_extents(w, ids)[0]).sum())
+    assert np.array_equal(x, w.gather(ids)[0])
+    assert len(asked) == 2
+    Probe.answer = False
+    for _ in range(5):
+        w.gather(ids)
+    assert len(asked) == 3  # found in memory once, then not looked at for a while

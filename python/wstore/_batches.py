@@ -420,7 +420,7 @@ class _Maker:
         found: dict[str, Any] = {"id": ids}
         if any(f[0] in "xy" for f in wanted):
             present = any(f.endswith("_present") for f in wanted)
-            got = w.gather(ids, out=self.buffers(step, len(ids)), fill=of._fill, mask=present)
+            got = w._gather(ids, self.buffers(step, len(ids)), of._fill, present, announce=False)
             found |= zip(("x", "y", "x_present", "y_present"), got, strict=False)
         if of._anchor or "ticker" in wanted or "time" in wanted:
             found["ticker"], found["time"], row = w.locate(ids)
@@ -471,6 +471,10 @@ _WILLNEED = getattr(mmap, "MADV_WILLNEED", None)
 # How many loops shuffle on each mapping: the last one takes the advice back.
 _shuffling: WeakKeyDictionary[mmap.mmap, int] = WeakKeyDictionary()
 _shuffling_lock = threading.Lock()
+
+# Calls of `announce` that need not look, as the last one found its windows in memory.
+_resting: WeakKeyDictionary[mmap.mmap, int] = WeakKeyDictionary()
+_FEW = 16  # fewer windows are read as fast as they are looked at
 
 # Extents of the file: first byte and end, ascending, neither overlapping nor touching.
 Extents = tuple[I64, I64]
@@ -598,9 +602,37 @@ def _touched(w: Windows) -> Iterator[tuple[int, int, int]]:
         yield g, min(lows), max(highs)
 
 
+def announce(w: Windows, r: I64, k: I64) -> None:
+    """Announces windows that are about to be gathered, in the file's order, unless a sample of them is in memory.
+
+    Then the next calls don't look: a file that is in memory mostly stays there.
+    """
+    mapping = w._store._use().map
+    if mapping is None or _WILLNEED is None or len(r) < _FEW:
+        return
+    rest = _resting.get(mapping, 0)
+    if rest:
+        _resting[mapping] = rest - 1
+        return
+    probe = _Probe(w._store)
+    some = slice(None, None, max(1, len(r) // _SAMPLE))
+    cold = probe.cold(place_extents(w, r[some], k[some])[0])
+    probe.close()
+    if not cold:
+        _resting[mapping] = _CALM_MAX
+        return
+    with contextlib.suppress(OSError):
+        for a, b in zip(*(e.tolist() for e in _pieces(place_extents(w, r, k))), strict=True):
+            mapping.madvise(_WILLNEED, a, b - a)
+
+
 def window_extents(w: Windows, ids: I64) -> Extents:
     """The bytes of the file that windows lie in."""
-    r, k = w._places(ids)
+    return place_extents(w, *w._places(ids))
+
+
+def place_extents(w: Windows, r: I64, k: I64) -> Extents:
+    """The bytes of the file that windows lie in, each the k-th of a run r."""
     starts, ends = [], []
     for g, low, high in _touched(w):
         spot, row = w._spots[g], 4 * len(w._store.schema.groups[g].columns)

@@ -483,8 +483,20 @@ class Windows:
 
         `out` gives arrays to copy into: (x, y), one of which may be None, or x alone. `fill` replaces missing cells
         (which only columns named as `optional` have; they are NaN else). With `mask` the result is
-        ``(x, y, x_present, y_present)``, the latter two bool and of the same shapes.
+        ``(x, y, x_present, y_present)``, the latter two bool and of the same shapes. What is not in memory is first
+        announced to the system, in the order of the file.
         """
+        return self._gather(ids, out, fill, mask, announce=True)
+
+    def _gather(
+        self,
+        ids: Any,
+        out: tuple[F32 | None, F32 | None] | F32 | None,
+        fill: float | None,
+        mask: bool,
+        announce: bool,
+    ) -> tuple[Any, ...]:
+        """`gather`; a loop of batches has announced what it needs."""
         arrays = self._store._use()
         arrays.check(self._store.path)
         r, k = self._places(ids)
@@ -494,6 +506,8 @@ class Windows:
         n = len(r)
         _check_out(x_out, (n, *self._x.shape), "x")
         _check_out(y_out, None if self._y is None else (n, *self._y.shape), "y")
+        if announce:
+            _batches.announce(self, r, k)
         offsets = {g: s.offset[r] + k * s.step for g, s in self._spots.items()}
         x = self._x.many(offsets, n, x_out)
         y = None if self._y is None else self._y.many(offsets, n, y_out)

@@ -29,7 +29,7 @@ func TestAnyTable(t *testing.T) {
 			second int64
 		}
 		type cells struct{ x, session string }
-		want := map[key]cells{}
+		want, all := map[key]cells{}, map[key][]cells{}
 		on := rapid.SampledFrom([]convert.OnDuplicate{convert.DuplicateFirst, convert.DuplicateLast}).Draw(t, "on duplicate")
 		gap := rapid.Int64Range(1, 20).Draw(t, "gap")
 		rows, kept := 0, 0
@@ -40,6 +40,7 @@ func TestAnyTable(t *testing.T) {
 				c := cells{rapid.SampledFrom([]string{"", "1", "-0.1", "16777217"}).Draw(t, "x"), rapid.SampledFrom([]string{"am", "pm"}).Draw(t, "session")}
 				text += fmt.Sprintf("%s,%s,%s,%s\n", time.Unix(k.second, 0).UTC().Format("2006-01-02 15:04:05"), k.ticker, c.x, c.session)
 				rows++
+				all[k] = append(all[k], c)
 				if _, twice := want[k]; !twice || on == convert.DuplicateLast {
 					want[k] = c
 				}
@@ -104,6 +105,15 @@ func TestAnyTable(t *testing.T) {
 		require.EqualValues(t, kept, r.RowsKept)
 		require.EqualValues(t, rows, r.RowsRead)
 		require.EqualValues(t, rows-kept, r.Duplicates)
+		contradictory := 0
+		for k, rows := range all {
+			for _, c := range rows {
+				if c != want[k] {
+					contradictory++
+				}
+			}
+		}
+		require.EqualValues(t, contradictory, r.Contradictory)
 		require.False(t, strings.Contains(fmt.Sprint(r.Hints), "--max-gap"))
 	})
 }

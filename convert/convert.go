@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/wstore/wstore/format"
@@ -30,6 +31,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	c.table = newTable(&c.plan.read, o.fs, o.Output, o.budget)
+	c.table.lastFirst = o.OnDuplicate == DuplicateLast
 	report, err := c.run(ctx)
 	return report, errors.Join(err, c.table.close())
 }
@@ -71,6 +73,11 @@ func (c *conversion) prepare(ctx context.Context) error {
 	case o.Align < 1<<format.MinAlignLog2 || o.Align > 1<<format.MaxAlignLog2 || o.Align&(o.Align-1) != 0:
 		return usage("alignment %d; must be a power of two from %d to %d", o.Align, 1<<format.MinAlignLog2, 1<<format.MaxAlignLog2)
 	}
+	if o.TimeFormat != "" {
+		if err := ingest.CheckTimeFormat(o.TimeFormat); err != nil {
+			return usage("%w", err)
+		}
+	}
 	var location *time.Location
 	if o.Zone != "" {
 		var err error
@@ -97,7 +104,11 @@ func (c *conversion) prepare(ctx context.Context) error {
 	}
 	for _, s := range skipped {
 		if !same(s, o.Output) { // an earlier output in the folder is none of its data
-			c.report.SkippedFiles = append(c.report.SkippedFiles, filepath.Base(s))
+			name := filepath.Base(s)
+			if strings.HasSuffix(s, "/") {
+				name += "/"
+			}
+			c.report.SkippedFiles = append(c.report.SkippedFiles, name)
 		}
 	}
 	c.plan, err = newPlan(o, c.survey)
@@ -217,35 +228,19 @@ func (c *conversion) ticker(ctx context.Context, s *series) error {
 	c.report.Tickers++
 	b := &c.block
 	b.rows = 0
-	// One row is held back: the next may have the same time.
-	held, have := b.held, false
+	// The table puts the row that is kept before those of the same time.
 	err := c.table.each(s, func(r []byte) error {
-		if have && timeOf(r) == timeOf(held) {
-			if err := c.duplicate(s, held, r); err != nil {
-				return err
-			}
-			if c.o.OnDuplicate == DuplicateLast {
-				copy(held, r)
-			}
-			return nil
+		if b.rows > 0 && timeOf(r) == b.last {
+			return c.duplicate(s, b.kept, r)
 		}
-		if have {
-			if err := b.add(held); err != nil {
-				return err
-			}
-			if b.rows%blockRows == 0 {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-			}
+		if err := b.add(r); err != nil {
+			return err
 		}
-		copy(held, r)
-		have = true
+		if b.rows%blockRows == 0 {
+			return ctx.Err()
+		}
 		return nil
 	})
-	if err == nil && have {
-		err = b.add(held)
-	}
 	if err == nil {
 		err = b.flush()
 	}
@@ -255,11 +250,11 @@ func (c *conversion) ticker(ctx context.Context, s *series) error {
 	return err
 }
 
-// duplicate counts a row of the same time as the one before, or refuses it.
-func (c *conversion) duplicate(s *series, held, r []byte) error {
-	same := bytes.Equal(held[restAt:], r[restAt:])
+// duplicate counts a row of the same time as the one that is kept, or refuses it.
+func (c *conversion) duplicate(s *series, kept, r []byte) error {
+	same := bytes.Equal(kept[restAt:], r[restAt:])
 	if c.o.OnDuplicate == DuplicateError {
-		source, line := placeOf(held)
+		source, line := placeOf(kept)
 		other, otherLine := placeOf(r)
 		what := "another"
 		if same {
@@ -290,12 +285,11 @@ type block struct {
 	times  []int64
 	cells  []writer.Cells
 	widths []int  // of the float32 groups
-	held   []byte // the row that waits for the next
+	kept   []byte // the row before
 	raw    []float32
-	texts  []byte // of the row before
-	rows   int64  // of the ticker so far
-	last   int64  // nanoseconds
-	gapSet int    // 1 if the first break set is the one of gaps
+	rows   int64 // of the ticker so far
+	last   int64 // nanoseconds
+	gapSet int   // 1 if the first break set is the one of gaps
 }
 
 const blockRows = 4096
@@ -308,7 +302,7 @@ func (b *block) init(c *conversion) {
 		}
 	}
 	b.cells = make([]writer.Cells, len(c.schema.Groups))
-	b.held = make([]byte, c.table.shape.size)
+	b.kept = make([]byte, c.table.shape.size)
 	b.raw = make([]float32, c.table.shape.cells)
 	if c.o.MaxGap > 0 {
 		b.gapSet = 1
@@ -319,13 +313,13 @@ func (b *block) init(c *conversion) {
 func (b *block) add(r []byte) error {
 	sh := &b.c.table.shape
 	tm := timeOf(r)
-	texts := sh.textsOf(r)
 	if b.rows == 0 {
 		b.c.report.span(tm)
 	} else {
 		b.c.report.gap(b.last, tm)
+		texts, before := sh.textsOf(r), sh.textsOf(b.kept)
 		for k := range sh.texts {
-			if !bytes.Equal(texts[8*k:8*k+8], b.texts[8*k:8*k+8]) {
+			if !bytes.Equal(texts[8*k:8*k+8], before[8*k:8*k+8]) {
 				if err := b.flush(); err != nil {
 					return err
 				}
@@ -335,7 +329,7 @@ func (b *block) add(r []byte) error {
 			}
 		}
 	}
-	b.texts = append(b.texts[:0], texts...)
+	copy(b.kept, r)
 	b.last = tm
 	b.rows++
 	per := int64(b.c.schema.Unit.Duration())

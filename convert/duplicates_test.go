@@ -1,6 +1,8 @@
 package convert_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,6 +63,35 @@ func TestDuplicatesKeptByChoice(t *testing.T) {
 		require.EqualValues(t, 3, r.Duplicates)
 		require.EqualValues(t, 2, r.Contradictory)
 		require.Equal(t, 1, r.UnsortedTickers)
+	}
+}
+
+// What counts as contradictory is compared with the row that is kept.
+func TestContradictoryDuplicates(t *testing.T) {
+	for values, want := range map[string][2]int64{ // first, last
+		"1 2 1":     {1, 1},
+		"1 1 2":     {1, 2},
+		"1 2 2":     {2, 1},
+		"1 2 3 2":   {3, 2},
+		"1 1 1":     {0, 0},
+		"1 2 3 3 3": {4, 2},
+	} {
+		dir := t.TempDir()
+		text := ""
+		for i, v := range strings.Fields(values) {
+			row := "2024-01-02,A," + v + "\n"
+			text += row
+			write(t, dir, strconv.Itoa(i)+".csv", "date,ticker,x\n2024-01-01,A,0\n"+row)
+		}
+		for i, on := range []convert.OnDuplicate{convert.DuplicateFirst, convert.DuplicateLast} {
+			r, _ := convertText(t, "date,ticker,x\n"+text+"2024-01-03,A,5\n", convert.Options{OnDuplicate: on})
+			require.Equal(t, want[i], r.Contradictory, "%s, %s", on, values)
+			require.Zero(t, r.UnsortedTickers, "rows of one time are in order")
+			o := convert.Options{Inputs: []string{dir}, Ticker: "ticker", OnDuplicate: on}
+			o.Inject(nil, 1) // sorted on disk
+			r, _ = run(t, o)
+			require.Equal(t, want[i], r.Contradictory, "%s, %s", on, values)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wstore/wstore/convert"
+	"github.com/wstore/wstore/format"
 	"github.com/wstore/wstore/reader"
 )
 
@@ -70,8 +71,48 @@ func Example() {
 
 // A target that looks 20 rows ahead says so, that splits can leave out the windows whose labels they would share.
 func ExampleOptions_targets() {
-	_ = convert.Options{
-		Inputs: []string{"features/*.csv"}, Output: "features.wst", Ticker: "symbol",
-		Targets: []string{"ret_20:20", "ret_week:7d", "trade:exit_time"},
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		panic(err)
 	}
+	defer os.RemoveAll(dir)
+	text := "date,close,ret_20,ret_week,trade,exit_time\n2024-01-02,185.64,0.02,0.01,-0.01,2024-01-05\n"
+	if err := os.WriteFile(filepath.Join(dir, "AAPL.csv"), []byte(text), 0o666); err != nil {
+		panic(err)
+	}
+	out := filepath.Join(dir, "features.wst")
+	if _, err := convert.Run(context.Background(), convert.Options{
+		Inputs: []string{filepath.Join(dir, "*.csv")}, Output: out,
+		Targets: []string{"ret_20:20", "ret_week:7d", "trade:exit_time"},
+	}); err != nil {
+		panic(err)
+	}
+
+	s, err := reader.Open(out, nil)
+	if err != nil {
+		panic(err)
+	}
+	defer s.Close()
+	schema := s.Meta().Schema
+	for _, g := range schema.Groups {
+		for _, c := range g.Columns {
+			switch c.ReachKind {
+			case format.ReachRows:
+				fmt.Printf("%s: %s, %d rows ahead\n", g.Name, c.Name, c.Reach)
+			case format.ReachDuration:
+				fmt.Printf("%s: %s, %s ahead\n", g.Name, c.Name, time.Duration(c.Reach)*schema.Unit.Duration())
+			case format.ReachColumn:
+				p := schema.Places()[c.Reach]
+				fmt.Printf("%s: %s, up to the times in %s\n", g.Name, c.Name, schema.Groups[p.Group].Name)
+			default:
+				fmt.Printf("%s: %s\n", g.Name, c.Name)
+			}
+		}
+	}
+	// Output:
+	// features: close
+	// targets: ret_20, 20 rows ahead
+	// targets: ret_week, 168h0m0s ahead
+	// targets: trade, up to the times in label_end.exit_time
+	// label_end.exit_time: exit_time
 }

@@ -99,7 +99,7 @@ func TestFullDisk(t *testing.T) {
 	o := failing(t)
 	o.Output = write(t, t.TempDir(), "out.wst", "old")
 	o.Overwrite = true
-	for from := range 5 { // rows, two groups, times, output
+	for from := range 4 { // rows, cells and times, output
 		o.Inject(&full{FS: fsys.OS{}, from: from}, 100)
 		_, err := convert.Run(context.Background(), o)
 		require.ErrorIs(t, err, errFull)

@@ -107,6 +107,42 @@ func TestUnusableInputs(t *testing.T) {
 	}
 }
 
+func TestFolderWithLinksToNothing(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "A.csv", "date,x\n2024-01-02,1\n")
+	write(t, dir, "sub/B.csv", "")
+	for _, name := range []string{".#A.csv", "readme.lnk"} {
+		if os.Symlink("user@host.123", filepath.Join(dir, name)) != nil {
+			t.Skip("no links here")
+		}
+	}
+	r, s := run(t, convert.Options{Inputs: []string{dir}})
+	require.Equal(t, []string{"A"}, s.Tickers())
+	require.Equal(t, []string{".#A.csv", "readme.lnk", "sub/"}, r.SkippedFiles)
+}
+
+func TestBadTimeFormat(t *testing.T) {
+	for _, f := range []string{"%Q", "foo"} {
+		var usage *convert.UsageError
+		err := fails(t, "date,x\n2024-01-02,1\n", convert.Options{TimeFormat: f})
+		require.ErrorAs(t, err, &usage)
+		require.ErrorContains(t, err, fmt.Sprintf("time format %q: ", f))
+	}
+}
+
+// Columns that the header doesn't name are stored only if they are asked for.
+func TestUnnamedColumns(t *testing.T) {
+	in := write(t, t.TempDir(), "in.csv", ",date,x,\n0,2024-01-02,5,\n1,2024-01-03,6,\n")
+	r, s := run(t, convert.Options{Inputs: []string{in}})
+	require.Equal(t, []string{"features=x"}, groups(s))
+	const why = "the header has no name for it; --columns stores it under this one"
+	require.Equal(t, []convert.SkippedColumn{{Name: "column 1", Why: why}, {Name: "column 4", Why: why}}, r.SkippedColumns)
+	_, s = run(t, convert.Options{Inputs: []string{in}, Columns: []string{"x", "column 1"}})
+	require.Equal(t, []string{"features=x,column 1"}, groups(s))
+	err := fails(t, "date,\n2024-01-02,5\n", convert.Options{})
+	require.ErrorContains(t, err, `has no numeric column: "column 2" is none, the header has no name for it`)
+}
+
 func TestBadRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, says string
@@ -157,9 +193,9 @@ func TestBadNumberInAnUnnamedColumn(t *testing.T) {
 
 func TestAmbiguousDates(t *testing.T) {
 	err := fails(t, "date,x\n03/04/2019,1\n04/04/2019,2\n", convert.Options{})
-	var unusable *ingest.UnusableError
-	require.ErrorAs(t, err, &unusable)
-	require.ErrorContains(t, err, `column "date" leaves open whether day or month comes first, as in "03/04/2019"`)
+	var row *ingest.RowError
+	require.ErrorAs(t, err, &row)
+	require.ErrorContains(t, err, `in.csv:2: column "date": "03/04/2019" leaves open whether day or month comes first`)
 	require.ErrorContains(t, err, "--time-format")
 
 	_, s := convertText(t, "date,ticker,x\n03/04/2019,A,1\n25/04/2019,A,2\n", convert.Options{})
@@ -280,5 +316,10 @@ func TestNoNumbers(t *testing.T) {
 	var unusable *ingest.UnusableError
 	err := fails(t, "date;close\n2024-01-02;1,5\n2024-01-03;1,7\n", convert.Options{})
 	require.ErrorAs(t, err, &unusable)
-	require.ErrorContains(t, err, `in.csv: has no numeric column: "close" is none, it holds text, such as "1,5"`)
+	require.ErrorContains(t, err, `in.csv: has no numeric column: "close" is none, it holds text, such as "1,5"; numbers have a decimal point and no thousands separators`)
+	r, _ := convertText(t, "date,ticker,x,volume,note\n2024-01-02,A,1,\"1,234,567\",\"a, b\"\n", convert.Options{})
+	require.Equal(t, []convert.SkippedColumn{
+		{Name: "volume", Why: `it holds text, such as "1,234,567"; numbers have a decimal point and no thousands separators`},
+		{Name: "note", Why: `it holds text, such as "a, b"`},
+	}, r.SkippedColumns)
 }

@@ -21,17 +21,19 @@ const (
 
 // Options say what is converted and how. Inputs and Output are needed, the rest has defaults.
 type Options struct {
-	Inputs []string // files, folders and globs
+	// Inputs are files, folders and globs. The order of their files, on which the choice among duplicates depends, is that of
+	// the bytes of the paths as they are named here.
+	Inputs []string
 	Output string
 
 	Ticker     string   // column of the ticker; empty: the files' names
 	Time       string   // column of the time; empty: found by its name or content
 	TimeFormat string   // strftime, a Go layout or epoch-s, -ms, -us, -ns; empty: found out
 	Zone       string   // IANA name of the zone of times without an offset; empty: as they are
-	Columns    []string // of the group features, in this order; nil: all numeric ones that have no other use
+	Columns    []string // of the group features, in this order; nil: all numeric ones that have a name and no other use
 	// Targets make the group targets. Each is a column, or a column and its reach, how far ahead its values were computed:
-	// rows (`ret_20:20`), a duration (`ret:5d`), or a column of the times at which labels end (`ret:end`), which is kept in a
-	// group of its own, `label_end.end`. If a column has the whole name, colon and all, that one is meant.
+	// rows (`ret_20:20`, at most 2^31-1), a duration (`ret:5d`), or a column of the times at which labels end (`ret:end`),
+	// which is kept in a group of its own, `label_end.end`. If a column has the whole name, colon and all, that one is meant.
 	Targets []string
 	Groups  []Group       // more groups
 	Masks   []string      // columns of the group masks, in which 0, false and empty are missing
@@ -68,11 +70,15 @@ type Group struct {
 }
 
 // Break makes a break set of the places where the text of a column changes from one row of a ticker to the next. The
-// column may be of any kind; it is not stored unless it is named elsewhere too.
+// column may be of any kind; it is not stored unless it is named elsewhere too. Texts are compared by their 64-bit hashes:
+// a change goes unnoticed with a probability of 2^-64, unless texts are made for it.
 type Break struct {
 	Name   string `json:"name"`
 	Column string `json:"column"`
 }
+
+// durations are texts whose only fault can be their length.
+var durations = regexp.MustCompile(`^((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h|d|w))+$`)
 
 var dayOrWeek = regexp.MustCompile(`(\d+\.?\d*|\.\d+)[dw]`)
 
@@ -86,6 +92,9 @@ func ParseDuration(s string) (time.Duration, error) {
 		return strconv.FormatFloat(24*n, 'f', -1, 64) + "h"
 	})
 	d, err := time.ParseDuration(inHours)
+	if err != nil && durations.MatchString(s) {
+		return 0, fmt.Errorf("%q is too long: a duration is at most 106751 days, which is 292 years", s)
+	}
 	if err != nil || d <= 0 {
 		return 0, fmt.Errorf("%q is not a duration such as 90m, 36h, 3d or 1w", s)
 	}

@@ -91,6 +91,20 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	text := "date,ticker,a," + long + "\n2024-01-02,A,1,2\n"
+	var usage *convert.UsageError
+	err := fails(t, text, convert.Options{Ticker: "ticker"})
+	require.ErrorAs(t, err, &usage)
+	require.ErrorContains(t, err, "has 300 bytes, at most 255 are possible; rename the column in the inputs, or leave it out with --columns")
+	require.NotContains(t, err.Error(), "--group")
+	_, s := convertText(t, text, convert.Options{Columns: []string{"a"}})
+	require.Equal(t, []string{"features=a"}, groups(s))
+	err = fails(t, text, convert.Options{Ticker: "ticker", Columns: []string{}, Groups: []convert.Group{{Name: long, Columns: []string{"a"}}}})
+	require.ErrorContains(t, err, "choose another name with --group")
+}
+
 func TestTargets(t *testing.T) {
 	text := strings.Replace(wide, "volume", "ret:5", 1)
 	_, s := convertText(t, text, convert.Options{Targets: []string{"ret:5"}})
@@ -113,14 +127,17 @@ func TestTargets(t *testing.T) {
 		require.Equal(t, want, column(t, s, want.Name), target)
 	}
 	for target, says := range map[string]string{
-		"ret:-5": `reach "-5" of target "ret" is neither rows, a duration nor a column`,
-		"ret:":   `reach "" of target "ret"`,
-		"ret:5x": `reach "5x" of target "ret"`,
+		"ret:ed": `reach "ed" of target "ret" is neither rows, a duration nor a column: no column "ed"`,
 		"x:5":    `no column "x"`,
 	} {
 		require.ErrorContains(t, fails(t, wide, convert.Options{Targets: []string{target}}), says)
 	}
 	var usage *convert.UsageError
+	for _, reach := range []string{"-3", "99999999999", "2147483648", "1.5", "5x", "999999999d", ""} {
+		err := fails(t, wide, convert.Options{Targets: []string{"close:" + reach}})
+		require.ErrorAs(t, err, &usage)
+		require.EqualError(t, usage, `reach "`+reach+`" of target "close"; must be rows from 0 to 2147483647, a duration such as 5d, or a column`)
+	}
 	require.ErrorAs(t, fails(t, wide, convert.Options{Targets: []string{"ret:date"}}), &usage)
 	require.ErrorAs(t, fails(t, wide, convert.Options{Targets: []string{"ret:close"}, Columns: []string{"close"}}), &usage)
 }
@@ -241,9 +258,13 @@ func TestParseDuration(t *testing.T) {
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"", "3", "0d", "-3d", "3 d", "3dd", "d", ".d", "1mo", "5y", "1e3d", strings.Repeat("9", 400) + "d", "200000w", "nand", "+d"} {
+	for _, text := range []string{"", "3", "0d", "-3d", "3 d", "3dd", "d", ".d", "1mo", "5y", "1e3d", "nand", "+d", "999999999999x"} {
 		_, err := convert.ParseDuration(text)
 		require.ErrorContains(t, err, "is not a duration such as 90m", text)
+	}
+	for _, text := range []string{strings.Repeat("9", 400) + "d", "200000w", "999999999999d", "106752d", "9999999h1m"} {
+		_, err := convert.ParseDuration(text)
+		require.ErrorContains(t, err, "is too long: a duration is at most 106751 days", text)
 	}
 }
 

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,9 +64,19 @@ func newPlan(o *Options, s *ingest.Survey) (*plan, error) {
 	b.tickerHint()
 	schema := &format.Schema{Groups: b.p.groups, Breaks: b.p.breaks}
 	if err := schema.Validate(); err != nil {
-		return nil, usage("%w; choose another name with --group or --break, rename the column in the inputs, or leave it out with --columns", err)
+		return nil, usage("%w; %s", err, b.schemaHint())
 	}
 	return b.p, nil
+}
+
+// schemaHint says what to try where names don't make a schema.
+func (b *planner) schemaHint() string {
+	for i, c := range b.s.Columns {
+		if len(c.Name) > format.MaxName && (b.use[i] != "" || b.breakColumn(c.Name)) {
+			return "rename the column in the inputs, or leave it out with --columns"
+		}
+	}
+	return "choose another name with --group or --break, rename the column in the inputs, or leave it out with --columns"
 }
 
 // UsageError is a choice in Options that can't be.
@@ -192,7 +203,10 @@ func (b *planner) target(text string) (format.Column, error) {
 		return c, nil
 	}
 	i, err := b.column(reach)
-	if err != nil {
+	switch {
+	case err != nil && (reach == "" || strings.ContainsRune("+-.0123456789", rune(reach[0]))): // a number is no slip in a name
+		return c, usage("reach %q of target %q; must be rows from 0 to %d, a duration such as 5d, or a column", reach, c.Name, math.MaxInt32)
+	case err != nil:
 		return c, fmt.Errorf("reach %q of target %q is neither rows, a duration nor a column: %w", reach, c.Name, err)
 	}
 	if what := b.use[i]; what != "" && what != "label ends" {
@@ -208,12 +222,12 @@ func (b *planner) target(text string) (format.Column, error) {
 	return c, nil
 }
 
-// features makes the first group: the columns asked for, or all numeric ones that are left.
+// features makes the first group: the columns asked for, or all numeric ones with a name that are left.
 func (b *planner) features() error {
 	names := b.o.Columns
 	if names == nil {
 		for i, c := range b.s.Columns {
-			if b.use[i] == "" && (c.Kind == ingest.Float || c.Kind == ingest.Empty) && !b.breakColumn(c.Name) {
+			if b.use[i] == "" && !c.Unnamed && (c.Kind == ingest.Float || c.Kind == ingest.Empty) && !b.breakColumn(c.Name) {
 				names = append(names, c.Name)
 			}
 		}
@@ -281,10 +295,17 @@ func (b *planner) skipped() {
 			continue
 		}
 		why := "not among --columns"
-		if b.o.Columns == nil {
-			why = "it holds " + map[ingest.Kind]string{ingest.Text: "text", ingest.Time: "times"}[c.Kind]
-			if c.Example != "" {
-				why += fmt.Sprintf(", such as %q", c.Example)
+		switch {
+		case b.o.Columns != nil:
+		case c.Kind == ingest.Float || c.Kind == ingest.Empty:
+			why = "the header has no name for it; --columns stores it under this one"
+		case c.Example == "":
+			why = "it holds times"
+		default:
+			why = fmt.Sprintf("it holds text, such as %q", c.Example)
+			digits := strings.ReplaceAll(c.Example, ",", "")
+			if _, err := strconv.ParseFloat(digits, 64); err == nil && digits != c.Example {
+				why += "; numbers have a decimal point and no thousands separators"
 			}
 		}
 		b.p.skip = append(b.p.skip, SkippedColumn{c.Name, why})
@@ -297,37 +318,59 @@ var tickerNames = []string{
 	"permno", "isin", "unique_id", "name",
 }
 
-// tickerHint finds a column that may hold the tickers if files are tickers: one with a usual name, else one of text that
-// is not stored, if possible one that changes.
+// tickerHint finds a column that may hold the tickers if files are tickers.
 func (b *planner) tickerHint() {
 	if b.p.ticker != "" {
 		return
 	}
-	at, best := -1, 0
-	for i, c := range b.s.Columns {
-		likely := 0
-		switch {
-		case slices.Contains(tickerNames, strings.ToLower(c.Name)):
-			likely = 3
-		case c.Kind == ingest.Text && b.use[i] == "" && !c.Constant:
-			likely = 2
-		case c.Kind == ingest.Text && b.use[i] == "":
-			likely = 1
-		}
-		if likely > best {
-			at, best = i, likely
-		}
-	}
-	if at < 0 {
+	// Rows of one time are told apart by a column that changes within a file.
+	changing := b.likelyTicker(func(c *ingest.Column) bool { return !c.Constant })
+	if changing == nil {
 		return
 	}
-	c := b.s.Columns[at]
-	b.p.option = fmt.Sprintf("if column %q names tickers, use --ticker %q", c.Name, c.Name)
-	if c.Constant && len(b.s.Sources) > 1 {
-		b.p.hint = fmt.Sprintf("tickers are named after the files; column %q is the same throughout each file: --ticker %q takes them from it", c.Name, c.Name)
-	} else {
-		b.p.hint = "tickers are named after the files; " + b.p.option
+	b.p.option = fmt.Sprintf("if column %q names tickers, use --ticker %q", changing.Name, changing.Name)
+	const files = "tickers are named after the files; "
+	if len(b.s.Sources) == 1 {
+		if namesTicker(changing) {
+			b.p.hint = files + b.p.option
+		}
+		return
 	}
+	switch c := b.likelyTicker(func(c *ingest.Column) bool { return c.Constant && !c.Same }); {
+	case c.Constant && !c.Same:
+		b.p.hint = files + fmt.Sprintf("column %q is the same throughout each file: --ticker %q takes them from it", c.Name, c.Name)
+	case !changing.Constant:
+		b.p.hint = files + b.p.option
+	}
+}
+
+func namesTicker(c *ingest.Column) bool {
+	return slices.Contains(tickerNames, strings.ToLower(c.Name))
+}
+
+// likelyTicker finds the first column with a usual name, else one of text that is not stored; of several of a kind, one
+// that is better, if there is one.
+func (b *planner) likelyTicker(better func(*ingest.Column) bool) (found *ingest.Column) {
+	best := 0
+	for i := range b.s.Columns {
+		c := &b.s.Columns[i]
+		var likely int
+		switch {
+		case namesTicker(c):
+			likely = 3
+		case c.Kind == ingest.Text && b.use[i] == "":
+			likely = 1
+		default:
+			continue
+		}
+		if better(c) {
+			likely++
+		}
+		if likely > best {
+			found, best = c, likely
+		}
+	}
+	return found
 }
 
 // schema returns the schema in the given unit, which must divide every duration of the plan.

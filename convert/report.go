@@ -18,7 +18,7 @@ import (
 type Report struct {
 	Schema          int             `json:"schema"`
 	Files           int             `json:"files"`
-	SkippedFiles    []string        `json:"skipped_files"` // of folders, of other kinds
+	SkippedFiles    []string        `json:"skipped_files"` // of folders, of other kinds; folders in them end in a slash
 	EmptyFiles      []string        `json:"empty_files"`   // without rows
 	Tickers         int             `json:"tickers"`
 	RowsRead        int64           `json:"rows_read"` // that could be read
@@ -26,7 +26,7 @@ type Report struct {
 	RowsSkipped     int64           `json:"rows_skipped"` // that could not be read, with Options.SkipBad
 	FirstSkipped    string          `json:"first_skipped,omitempty"`
 	Duplicates      int64           `json:"duplicates"`    // rows left out because another has their ticker and time
-	Contradictory   int64           `json:"contradictory"` // those of them that held other values, in what is stored
+	Contradictory   int64           `json:"contradictory"` // those of them that differ, in what is stored, from the row that is kept
 	UnsortedTickers int             `json:"unsorted_tickers"`
 	Columns         []ColumnReport  `json:"columns"`
 	SkippedColumns  []SkippedColumn `json:"skipped_columns"`
@@ -35,7 +35,7 @@ type Report struct {
 	TimeMax         *time.Time      `json:"time_max"`
 	Hints           []string        `json:"hints"`
 
-	*FileReport // nil in the provenance
+	*FileReport // nil in the provenance, which lacks skipped_files too
 
 	step uint64 // the least time from one row to the next, in nanoseconds; 0: none yet
 }
@@ -150,7 +150,8 @@ func (c *conversion) fill(stats *ingest.Stats) {
 	}
 }
 
-// provenance is the JSON text kept in the file. It holds nothing that differs from run to run.
+// provenance is the JSON text kept in the file. It holds nothing that differs from run to run, or with how the same files
+// are named.
 func (c *conversion) provenance() ([]byte, error) {
 	type input struct {
 		Name  string `json:"name"`
@@ -170,14 +171,18 @@ func (c *conversion) provenance() ([]byte, error) {
 		OnDuplicate OnDuplicate `json:"on_duplicate"`
 		SkipBad     bool        `json:"skip_bad"`
 	}
+	type report struct {
+		Report
+		SkippedFiles *struct{} `json:"skipped_files,omitempty"` // hides those of a folder: a pattern may not meet them
+	}
 	p := struct {
 		Schema  int     `json:"schema"`
 		Program string  `json:"program"`
 		Version string  `json:"version,omitempty"`
 		Options options `json:"options"`
 		Inputs  []input `json:"inputs"`
-		Report  Report  `json:"report"`
-	}{Schema: 1, Program: "wstore convert", Version: c.o.Version, Report: c.report}
+		Report  report  `json:"report"`
+	}{Schema: 1, Program: "wstore convert", Version: c.o.Version, Report: report{Report: c.report}}
 	o := c.o
 	p.Options = options{
 		o.Ticker, c.plan.time, o.TimeFormat, o.Zone, o.Columns, o.Targets, o.Groups, o.Masks, "", o.Breaks, o.OnDuplicate, o.SkipBad,

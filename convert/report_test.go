@@ -148,6 +148,27 @@ func TestTickerHints(t *testing.T) {
 	require.Empty(t, none.Hints)
 }
 
+func TestTickerHintsOfSeveralFiles(t *testing.T) {
+	hints := func(header, a, b string) []string {
+		dir := t.TempDir()
+		write(t, dir, "AAA.csv", header+"\n"+a)
+		write(t, dir, "BBB.csv", header+"\n"+b)
+		r, _ := run(t, convert.Options{Inputs: []string{dir}, Align: 64})
+		return r.Hints
+	}
+	tick := []string{`tickers are named after the files; column "Tick" is the same throughout each file: --ticker "Tick" takes them from it`}
+	require.Equal(t, tick, hints("date,x,dir,Tick", "2024-01-02,1,up,AAA\n2024-01-03,1,down,AAA\n", "2024-01-02,1,up,BBB\n2024-01-03,1,down,BBB\n"))
+	require.Equal(t, tick, hints("date,x,venue,Tick", "2024-01-02,1,X,AAA\n", "2024-01-02,1,X,BBB\n"), "what is the same everywhere is no ticker")
+	require.Empty(t, hints("date,x,venue", "2024-01-02,1,X\n", "2024-01-02,1,X\n"))
+	require.Equal(t, []string{`tickers are named after the files; if column "dir" names tickers, use --ticker "dir"`},
+		hints("date,x,dir", "2024-01-02,1,up\n2024-01-03,1,down\n", "2024-01-02,1,up\n"))
+
+	// Of one file only a usual name says something.
+	in := write(t, t.TempDir(), "AAA.csv", "date,x,dir\n2024-01-02,1,up\n2024-01-03,1,down\n")
+	r, _ := run(t, convert.Options{Inputs: []string{in}, Align: 64})
+	require.Empty(t, r.Hints)
+}
+
 // The report's windows are those that a reader finds.
 func TestReportedWindows(t *testing.T) {
 	r, s := run(t, convert.Options{Inputs: []string{prices}, Ticker: "Name", Targets: []string{"close"}, Lookback: 400})

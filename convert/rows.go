@@ -37,7 +37,7 @@ const (
 
 const (
 	timeAt  = 0
-	placeAt = 8 // source<<40 | line: the order of the input
+	placeAt = 8 // source<<40 | line: the order of the input, complemented where the last comes first
 	restAt  = 16
 )
 
@@ -58,6 +58,7 @@ func (s *shape) textsOf(r []byte) []byte { return r[restAt+8*s.stamps+4*s.cells:
 
 func timeOf(r []byte) int64 { return int64(binary.LittleEndian.Uint64(r[timeAt:])) }
 
+// placeOf returns where a row stood, if its place is not complemented.
 func placeOf(r []byte) (source int, line int64) {
 	v := binary.LittleEndian.Uint64(r[placeAt:])
 	return int(v >> lineBits), int64(v & (1<<lineBits - 1))
@@ -109,8 +110,11 @@ type table struct {
 	arena  []byte    // of which the next slabs are cut
 	byCode []*series // of the current batch's dictionary
 	prec   precision
-	spill  fsys.File
-	end    int64 // of the temporary file
+
+	lastFirst bool // of rows of one time, the last of the input comes first
+
+	spill fsys.File
+	end   int64 // of the temporary file
 }
 
 func newTable(p *ingest.Plan, fs fsys.FS, beside string, budget int64) *table {
@@ -145,15 +149,20 @@ func (t *table) add(b *ingest.Batch) error {
 		}
 		tm := b.Times[i]
 		t.prec.add(tm)
-		if s.rows > 0 && tm < s.last {
-			s.unsorted = true
+		back := s.rows > 0 && tm < s.last
+		s.unsorted = s.unsorted || back
+		if back || t.lastFirst && tm == s.last {
 			s.sorted = s.sorted && s.n == 0
 		}
 		s.last = tm
 		s.rows++
 		slab := t.room(s)
 		r := binary.LittleEndian.AppendUint64(*slab, uint64(tm))
-		r = binary.LittleEndian.AppendUint64(r, uint64(b.Source)<<lineBits|uint64(b.Line[i]))
+		place := uint64(b.Source)<<lineBits | uint64(b.Line[i])
+		if t.lastFirst {
+			place = ^place
+		}
+		r = binary.LittleEndian.AppendUint64(r, place)
 		stamps := b.Stamps[i*sh.stamps : (i+1)*sh.stamps]
 		for _, v := range stamps {
 			if v != format.NoTime {

@@ -66,6 +66,7 @@ func TestSameBytesHoweverInputsAreNamed(t *testing.T) {
 	for i := range 3 {
 		files = append(files, write(t, dir, fmt.Sprintf("part%d.csv", i), header+strings.Join(rows[i*500:(i+1)*500], "")))
 	}
+	write(t, dir, "README", "of another kind")
 	want := bytesOf(t, options(files...))
 	for name, inputs := range map[string][]string{
 		"reversed": {files[2], files[1], files[0]},

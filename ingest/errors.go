@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"io/fs"
 	"strconv"
 	"strings"
 )
@@ -60,6 +61,14 @@ func (e *UnusableError) Error() string {
 
 // Unwrap gives the cause.
 func (e *UnusableError) Unwrap() error { return e.Err }
+
+// missingError says in full that something does not exist; it matches
+// fs.ErrNotExist.
+type missingError string
+
+func (e missingError) Error() string { return string(e) }
+
+func (missingError) Unwrap() error { return fs.ErrNotExist }
 
 // clip shortens text for an error.
 func clip(s string) string {

@@ -316,13 +316,13 @@ func (q *parser) cell(column int, uses []use, cell []byte, cells []float32) *Row
 			cells[u.at] = f
 		case toTicker:
 			if reason := tickerFault(cell); reason != "" {
-				return q.fault(column, cell, "is a ticker that "+reason, "correct the file, or skip such rows with --on-error skip")
+				return q.fault(column, cell, "is a ticker that "+reason, hintSkip)
 			}
 			b.Tickers = append(b.Tickers, q.code(cell))
 		case toTime:
 			ns, reason := q.time.parse(cell)
 			if reason != "" {
-				return q.fault(column, cell, reason, hintTimeFormat)
+				return q.fault(column, cell, reason, q.time.hint(cell, reason))
 			}
 			b.Times = append(b.Times, ns)
 		case toStamp:
@@ -333,7 +333,7 @@ func (q *parser) cell(column int, uses []use, cell []byte, cells []float32) *Row
 			}
 			ns, reason := q.times[u.at].parse(cell)
 			if reason != "" {
-				return q.fault(column, cell, reason, hintTimeFormat)
+				return q.fault(column, cell, reason, q.times[u.at].hint(cell, reason))
 			}
 			b.Stamps[at] = ns
 		case toText:
@@ -413,5 +413,5 @@ func (q *parser) fault(column int, cell []byte, reason, hint string) *RowError {
 // ragged is the error of a row with another number of cells than the header.
 func (q *parser) ragged(n int) *RowError {
 	return &RowError{Reason: fmt.Sprintf("has %s, while the header has %d", count(n, "cell"), len(q.fields)),
-		Hint: "correct the row, or skip such rows with --on-error skip"}
+		Hint: hintSkip}
 }

@@ -72,8 +72,8 @@ func (s *Survey) checkNames() error {
 // no row are an *UnusableError. All goroutines have ended when Read returns.
 //
 // Where a time column leaves open whether day or month comes first, it is read
-// ahead up to the first date that decides it; if none does, that is an
-// *UnusableError.
+// ahead up to the first date that decides it; if none does, that is a *RowError
+// of the first.
 func (s *Survey) Read(ctx context.Context, p Plan, yield func(*Batch) error) (*Stats, error) {
 	if err := p.check(len(s.Columns)); err != nil {
 		return nil, err
@@ -204,19 +204,23 @@ func (s *Survey) timeFormats(ctx context.Context, columns []int) ([]timeFormat, 
 			formats[i] = f
 			continue
 		}
-		f, ok := detect(s.samples[c])
+		f, at := detect(s.samples[c])
 		switch {
-		case ok:
+		case at >= 0:
 		case len(s.samples[c]) > 0:
-			return nil, &UnusableError{Path: s.firstPath(), Reason: fmt.Sprintf("column %q begins with %q, which is not a time in a format that is recognised",
-				s.Columns[c].Name, s.samples[c][0]), Hint: hintTimeFormat}
+			return nil, s.samples[c][0].fault(s.Columns[c].Name, "is not a time in a format that is recognised", hintTimeFormat)
 		default:
 			return nil, &UnusableError{Path: s.firstPath(), Reason: fmt.Sprintf("column %q begins without any time", s.Columns[c].Name),
-				Hint: hintTimeFormat}
+				Hint: "name a column of times"}
 		}
 		if f.family == eitherFirst {
 			var err error
-			if f.family, err = s.decide(ctx, c, f); err != nil {
+			f.family, err = s.decide(ctx, c, f)
+			if err == nil && f.family == eitherFirst {
+				err = s.samples[c][at].fault(s.Columns[c].Name, "leaves open whether day or month comes first, as does the whole column",
+					"say so with --time-format, as %d/%m/%Y or %m/%d/%Y")
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -225,8 +229,13 @@ func (s *Survey) timeFormats(ctx context.Context, columns []int) ([]timeFormat, 
 	return formats, nil
 }
 
+// fault is the error of a sampled cell.
+func (c cell) fault(column, reason, hint string) *RowError {
+	return &RowError{Path: c.path, Line: c.line, Column: column, Value: c.text, Reason: reason, Hint: hint}
+}
+
 // decide reads a column of dates up to the first that shows whether day or month
-// comes first.
+// comes first; if none does, it is still eitherFirst.
 func (s *Survey) decide(ctx context.Context, column int, f timeFormat) (family, error) {
 	decided := eitherFirst
 	worker := func() func(*chunk) {
@@ -244,13 +253,9 @@ func (s *Survey) decide(ctx context.Context, column int, f timeFormat) (family, 
 		return nil
 	})
 	if err == errDecided {
-		return decided, nil
+		err = nil
 	}
-	if err == nil {
-		err = &UnusableError{Path: s.firstPath(), Reason: fmt.Sprintf("column %q leaves open whether day or month comes first, as in %q", s.Columns[column].Name, f.example),
-			Hint: "say so with --time-format, as %d/%m/%Y or %m/%d/%Y"}
-	}
-	return eitherFirst, err
+	return decided, err
 }
 
 // errDecided ends the reading ahead.

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -30,13 +29,14 @@ func (s Source) Name() string {
 }
 
 // Sources expands files, folders and glob patterns into input files, sorted by
-// the bytes of their paths, each file once.
+// the bytes of their paths as they are named, each file once.
 //
 // A file named itself is taken whatever its name. Of a folder, which is not
 // searched deeper, and of a pattern those files are taken that end in .csv or
 // .tsv, or these with .gz, in any case, and don't begin with a dot; the rest is
-// returned in skipped, sorted. A pattern that itself ends in an extension, such
-// as *.txt, takes all files that it matches.
+// returned in skipped, sorted, folders with a slash at the end. A pattern that
+// itself ends in an extension, such as *.txt, takes all files that it matches;
+// those that begin with a dot only if it does too.
 //
 // A path that does not exist is an error matching fs.ErrNotExist; a folder or
 // pattern without data is an *UnusableError.
@@ -61,20 +61,22 @@ func Sources(paths []string) (srcs []Source, skipped []string, err error) {
 		return nil
 	}
 	// take adds those of the paths that a folder or pattern contributes.
-	take := func(of string, paths []string, all bool) error {
+	take := func(of string, paths []string, wanted func(path string) bool) error {
 		found := false
 		for _, path := range paths {
 			info, err := os.Stat(path)
-			if err != nil {
-				return err
-			}
-			if !info.Mode().IsRegular() || !all && !isData(path) {
+			switch {
+			case err == nil && info.IsDir():
+				skipped = append(skipped, path+"/")
+			case !wanted(path), err == nil && !info.Mode().IsRegular(): // what is no data need not be readable
 				skipped = append(skipped, path)
-				continue
-			}
-			found = true
-			if err := add(path, info); err != nil {
-				return err
+			case err != nil:
+				return statError(path, err)
+			default:
+				found = true
+				if err := add(path, info); err != nil {
+					return err
+				}
 			}
 		}
 		if !found {
@@ -96,7 +98,7 @@ func Sources(paths []string) (srcs []Source, skipped []string, err error) {
 			for i, e := range entries {
 				names[i] = filepath.Join(path, e.Name())
 			}
-			if err := take(path, names, false); err != nil {
+			if err := take(path, names, isData); err != nil {
 				return nil, nil, err
 			}
 		case err == nil:
@@ -109,14 +111,17 @@ func Sources(paths []string) (srcs []Source, skipped []string, err error) {
 				return nil, nil, &UnusableError{Path: path, Reason: "is not a valid pattern", Err: err}
 			}
 			if len(names) == 0 {
-				return nil, nil, fmt.Errorf("%s: no file matches: %w", path, fs.ErrNotExist)
+				return nil, nil, missingError("no file matches " + path)
 			}
-			ext := filepath.Ext(path)
-			if err := take(path, names, len(ext) > 1 && !hasMeta(ext)); err != nil {
+			wanted := isData
+			if ext := filepath.Ext(path); len(ext) > 1 && !hasMeta(ext) {
+				wanted = func(p string) bool { return !hidden(p) || hidden(path) }
+			}
+			if err := take(path, names, wanted); err != nil {
 				return nil, nil, err
 			}
 		default:
-			return nil, nil, err
+			return nil, nil, statError(path, err)
 		}
 	}
 	slices.SortFunc(srcs, func(a, b Source) int { return strings.Compare(a.Path, b.Path) })
@@ -128,15 +133,25 @@ func Sources(paths []string) (srcs []Source, skipped []string, err error) {
 	return srcs, slices.Compact(skipped), nil
 }
 
-// isData reports whether a folder's file is taken for data by its name. Names
-// that begin with a dot are those of the system and of editors.
-func isData(path string) bool {
-	name := filepath.Base(path)
-	if strings.HasPrefix(name, ".") {
-		return false
+// statError is the error of a path that os.Stat could not find out about.
+func statError(path string, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	name = cutSuffixFold(name, ".gz")
-	return cutSuffixFold(name, ".csv") != name || cutSuffixFold(name, ".tsv") != name
+	if _, err := os.Lstat(path); err == nil {
+		return missingError(path + " is a link to a file that does not exist")
+	}
+	return missingError(path + " does not exist")
+}
+
+// hidden reports whether a name begins with a dot: those of the system and of
+// editors do.
+func hidden(path string) bool { return strings.HasPrefix(filepath.Base(path), ".") }
+
+// isData reports whether a folder's file is taken for data by its name.
+func isData(path string) bool {
+	name := cutSuffixFold(filepath.Base(path), ".gz")
+	return !hidden(path) && (cutSuffixFold(name, ".csv") != name || cutSuffixFold(name, ".tsv") != name)
 }
 
 // cutSuffixFold cuts an ASCII suffix off, in any case.

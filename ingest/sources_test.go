@@ -37,7 +37,7 @@ func TestSources(t *testing.T) {
 	srcs, skipped, err := Sources([]string{dir})
 	require.NoError(t, err)
 	require.Equal(t, []string{"A.CSV", "BRK.B.csv.gz", "b.csv", "t.Tsv"}, bases(srcs))
-	require.Equal(t, []string{in("._b.csv"), in("LICENSE"), in("README.md"), in("sub"), in("x.txt"), in("y.txt")}, skipped)
+	require.Equal(t, []string{in("._b.csv"), in("LICENSE"), in("README.md"), in("sub") + "/", in("x.txt"), in("y.txt")}, skipped)
 	require.Equal(t, int64(2), srcs[2].Size)
 
 	// Named twice in different ways, in any order; a name overrides the ending.
@@ -54,11 +54,43 @@ func TestSources(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"x.txt", "y.txt"}, bases(srcs))
 
+	// Dot names are taken by a pattern that begins with a dot only.
+	srcs, skipped, err = Sources([]string{in("*.csv")})
+	require.NoError(t, err)
+	require.Equal(t, []string{"b.csv"}, bases(srcs))
+	require.Equal(t, []string{in("._b.csv")}, skipped)
+	srcs, _, err = Sources([]string{in(".*.csv")})
+	require.NoError(t, err)
+	require.Equal(t, []string{"._b.csv"}, bases(srcs))
+
 	// A file whose name is also a pattern is that file.
 	odd := folder(t, map[string]string{"a[1].csv": ""})
 	srcs, _, err = Sources([]string{filepath.Join(odd, "a[1].csv")})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a[1].csv"}, bases(srcs))
+}
+
+// A link to nothing is an error only where it has the name of data, or was named.
+func TestSourcesDanglingLinks(t *testing.T) {
+	dir := folder(t, map[string]string{"A.csv": ""})
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{".#A.csv", "readme.lnk"} {
+		if os.Symlink("/nope/user@host.123", in(name)) != nil {
+			t.Skip("no links here")
+		}
+	}
+	for _, path := range []string{dir, in("*")} {
+		srcs, skipped, err := Sources([]string{path})
+		require.NoError(t, err)
+		require.Equal(t, []string{"A.csv"}, bases(srcs))
+		require.Equal(t, []string{in(".#A.csv"), in("readme.lnk")}, skipped)
+	}
+	require.NoError(t, os.Symlink("/nope", in("B.csv")))
+	for _, path := range []string{dir, in("*.csv"), in("B.csv")} {
+		_, _, err := Sources([]string{path})
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.EqualError(t, err, in("B.csv")+" is a link to a file that does not exist")
+	}
 }
 
 func TestSourcesErrors(t *testing.T) {
@@ -73,7 +105,11 @@ func TestSourcesErrors(t *testing.T) {
 		var unusable *UnusableError
 		require.ErrorAs(t, err, &unusable, path)
 	}
-	_, _, err := Sources(nil)
+	_, _, err := Sources([]string{"nope"})
+	require.EqualError(t, err, "nope does not exist")
+	_, _, err = Sources([]string{"nope*.csv"})
+	require.EqualError(t, err, "no file matches nope*.csv")
+	_, _, err = Sources(nil)
 	require.Error(t, err)
 	_, _, err = Sources([]string{os.DevNull})
 	require.ErrorContains(t, err, "not a regular file")

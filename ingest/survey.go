@@ -37,7 +37,9 @@ func (k Kind) String() string {
 type Column struct {
 	Name     string
 	Kind     Kind
+	Unnamed  bool   // the header has no name for it
 	Constant bool   // the sampled cells of each source are not empty and all the same within it
+	Same     bool   // and those of all sources are the same
 	Example  string // of a text column, the first cell that makes it one, shortened
 }
 
@@ -57,10 +59,17 @@ type Survey struct {
 	Blank   []int    // indices of the sources that hold no row
 
 	o       Options
-	chunk   int        // bytes of text parsed at a time
-	layouts []*header  // per source; nil where there is not even a header
-	samples [][]string // per column, its first cells that are not missing, of all sources
-	numbers []int      // per column, sampled cells that are numbers, less those that are something else
+	chunk   int       // bytes of text parsed at a time
+	layouts []*header // per source; nil where there is not even a header
+	samples [][]cell  // per column, its first cells that are not missing, of all sources
+	numbers []int     // per column, sampled cells that are numbers, less those that are something else
+}
+
+// cell is a sampled cell and where it stands.
+type cell struct {
+	text string // shortened
+	path string // of its source
+	line int64  // of its row
 }
 
 // header is the header row of one or more sources, and how their columns map to
@@ -91,7 +100,7 @@ type sample struct {
 	columns  []Column // in file order
 	numbers  []int    // cells that are numbers, less those that are something else
 	constant []string
-	cells    [][]string
+	cells    [][]cell
 	line     int64 // of the first row
 	fields   int   // its number of cells
 	whole    bool  // the sample is the whole file
@@ -104,7 +113,8 @@ type sample struct {
 // holds only a header is listed in Blank; if all are, that is an
 // *UnusableError, as is a header that repeats a name, looks like a row of data,
 // or differs from the first, and a file that is not text. Rows whose
-// quoting is broken are a *RowError. Of several errors the one of the first
+// quoting is broken are a *RowError. What CheckTimeFormat says is returned as it
+// is. Of several errors the one of the first
 // source is returned.
 func NewSurvey(ctx context.Context, srcs []Source, o Options) (*Survey, error) {
 	if o.TimeFormat != "" {
@@ -123,9 +133,9 @@ func NewSurvey(ctx context.Context, srcs []Source, o Options) (*Survey, error) {
 		return nil, errNoRow(srcs)
 	}
 	for _, c := range samples[first].columns {
-		s.Columns = append(s.Columns, Column{Name: c.Name, Constant: true})
+		s.Columns = append(s.Columns, Column{Name: c.Name, Unnamed: c.Unnamed, Constant: true, Same: true})
 	}
-	s.samples = make([][]string, len(s.Columns))
+	s.samples = make([][]cell, len(s.Columns))
 	s.numbers = make([]int, len(s.Columns))
 	// Sources with the same header share one.
 	shared := map[string]*header{}
@@ -269,12 +279,13 @@ func (s *Survey) merge(m *sample, h *header) {
 		case c.Kind != Empty && c.Kind != t.Kind:
 			t.Kind, t.Example = Text, cmp.Or(t.Example, c.Example)
 			if t.Example == "" { // numbers in one source, times in another
-				t.Example = m.cells[i][0]
+				t.Example = m.cells[i][0].text
 			}
 		}
 		if room := keptCells - len(s.samples[j]); room > 0 {
 			s.samples[j] = append(s.samples[j], m.cells[i][:min(room, len(m.cells[i]))]...)
 		}
+		t.Same = t.Same && t.Constant && (len(m.cells[i]) == 0 || m.cells[i][0].text == s.samples[j][0].text)
 	}
 }
 
@@ -384,12 +395,12 @@ func (m *sample) parse(path string, b []byte, last bool) error {
 
 	n := len(h.names)
 	m.columns = make([]Column, n)
-	m.cells = make([][]string, n)
+	m.cells = make([][]cell, n)
 	m.numbers = make([]int, n)
 	m.constant = make([]string, n)
 	shapes := make([]timeFormat, n)
 	for i, name := range h.names {
-		m.columns[i] = Column{Name: name, Constant: true}
+		m.columns[i] = Column{Name: name, Unnamed: strings.TrimSpace(rec[i]) == "", Constant: true}
 	}
 	m.ragged = true
 	for m.rows < m.most {
@@ -400,33 +411,33 @@ func (m *sample) parse(path string, b []byte, last bool) error {
 		if err != nil {
 			return quoteError(path, 0, err)
 		}
+		line, _ := r.FieldPos(0)
 		if m.rows == 0 {
-			line, _ := r.FieldPos(0)
 			m.line, m.fields = int64(line), len(rec)
 		}
 		m.ragged = m.ragged && len(rec) != n
 		for i := range min(n, len(rec)) {
-			m.look(i, rec[i], &shapes[i])
+			m.look(i, cell{rec[i], path, int64(line)}, &shapes[i])
 		}
 		m.rows++
 	}
 	m.constant = nil
 	if m.rows > 0 && m.ragged {
 		return &RowError{Path: path, Line: m.line, Reason: fmt.Sprintf("has %s, while the header has %d", count(m.fields, "cell"), n),
-			Hint: "remove lines before the header"}
+			Hint: "remove lines before the header, or give it a name for each cell"}
 	}
 	return nil
 }
 
 // look takes one cell into account.
-func (m *sample) look(i int, cell string, shape *timeFormat) {
+func (m *sample) look(i int, one cell, shape *timeFormat) {
 	c := &m.columns[i]
 	if m.rows == 0 {
-		m.constant[i] = strings.Clone(cell)
+		m.constant[i] = strings.Clone(one.text)
 	}
-	c.Constant = c.Constant && cell != "" && cell == m.constant[i]
+	c.Constant = c.Constant && one.text != "" && one.text == m.constant[i]
 	of := Float
-	if b := trim([]byte(cell)); !isDecimal(b) {
+	if b := trim([]byte(one.text)); !isDecimal(b) {
 		if missingKind(b) != notNumber {
 			return
 		}
@@ -443,8 +454,9 @@ func (m *sample) look(i int, cell string, shape *timeFormat) {
 			}
 		}
 	}
+	one.text = clip(one.text)
 	if len(m.cells[i]) < m.keep {
-		m.cells[i] = append(m.cells[i], clip(cell))
+		m.cells[i] = append(m.cells[i], one)
 	}
 	if of == Float {
 		m.numbers[i]++
@@ -457,7 +469,7 @@ func (m *sample) look(i int, cell string, shape *timeFormat) {
 		c.Kind = Text
 	}
 	if c.Kind == Text && of != Float && c.Example == "" {
-		c.Example = clip(cell)
+		c.Example = one.text
 	}
 }
 

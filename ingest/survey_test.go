@@ -26,8 +26,8 @@ func TestSurveyKinds(t *testing.T) {
 		"2013-02-08,1,NA,TRUE,,1360281600,0,000001,1\n2013-02-09,NaN,NA,FALSE,nan,1360368000,1,000001,2\n2013-02-10,-Inf,NA,,,1360454400,2,000001,1.234,5\n2013-02-10,1e5,NA,,,1360454400,2,000001,4 787\n")
 	require.NoError(t, err)
 	want := []Column{
-		{Name: "date", Kind: Time}, {Name: "open", Kind: Float}, {Name: "name", Kind: Empty, Constant: true}, {Name: "flag", Kind: Text, Example: "TRUE"},
-		{Name: "late", Kind: Empty}, {Name: "stamp", Kind: Float}, {Name: "column 7", Kind: Float}, {Name: "code", Kind: Float, Constant: true},
+		{Name: "date", Kind: Time}, {Name: "open", Kind: Float}, {Name: "name", Kind: Empty, Constant: true, Same: true}, {Name: "flag", Kind: Text, Example: "TRUE"},
+		{Name: "late", Kind: Empty}, {Name: "stamp", Kind: Float}, {Name: "column 7", Kind: Float, Unnamed: true}, {Name: "code", Kind: Float, Constant: true, Same: true},
 		{Name: "mixed", Kind: Float}, // so that reading stops at "4 787"
 	}
 	require.Equal(t, want, s.Columns)
@@ -47,6 +47,11 @@ func TestSurveySeveralSources(t *testing.T) {
 	_, err = survey(t, Options{}, "a.csv", "date,x,y\n2013-02-08,1,2\n", "b.csv", "y,date,z,w\n1,2013-02-08,1,1\n")
 	require.ErrorContains(t, err, "b.csv: has other columns than")
 	require.ErrorContains(t, err, `a.csv: it lacks "x" and has "z", "w" in excess`)
+
+	s, err = survey(t, Options{}, "a.csv", "date,venue,Tick\n2013-02-08,X,A\n", "b.csv", "date,venue,Tick\n2013-02-08,X,B\n")
+	require.NoError(t, err)
+	require.Equal(t, Column{Name: "venue", Kind: Text, Constant: true, Same: true, Example: "X"}, s.Columns[1])
+	require.Equal(t, Column{Name: "Tick", Kind: Text, Constant: true, Example: "A"}, s.Columns[2])
 
 	// The first of several errors, whatever the number of goroutines.
 	var files []string
@@ -71,7 +76,7 @@ func TestSurveyRefuses(t *testing.T) {
 		"date,x\xe9\n1,2\n":                      "not UTF-8",
 		"1605571200,16713.08\n1605574800,1\n":    "looks like a row of data",
 		"AAPL,2013-02-08,1\nAAPL,2013-02-09,2\n": "looks like a row of data",
-		"Made by X,http://x\ndate,x,y\n2013-02-08,1,2\n": "a.csv:2: has 3 cells, while the header has 2; remove lines before the header",
+		"Made by X,http://x\ndate,x,y\n2013-02-08,1,2\n": "a.csv:2: has 3 cells, while the header has 2; remove lines before the header, or give it a name for each cell",
 		"\xff\xfed\x00a\x00":                             "UTF-16",
 		"PK\x03\x04...":                                  "zip",
 		"PAR1...":                                        "Parquet",
@@ -91,6 +96,7 @@ func TestSurveyRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "the inputs hold no row")
 	_, err = survey(t, Options{TimeFormat: "%Q"}, "a.csv", "date,x\n2013-02-08,1\n")
 	require.ErrorContains(t, err, "%Q is not supported")
+	require.Equal(t, CheckTimeFormat("%Q"), err)
 	_, err = NewSurvey(t.Context(), []Source{{Path: filepath.Join(t.TempDir(), "none.csv")}}, Options{})
 	require.ErrorContains(t, err, "none.csv")
 }
@@ -108,7 +114,7 @@ func TestSurveyWide(t *testing.T) {
 	s, err := survey(t, Options{}, "a.csv", head.String()+"\n"+row.String()+"\n")
 	require.NoError(t, err)
 	require.Len(t, s.Columns, n+1)
-	require.Equal(t, Column{Name: "column_number_19999", Kind: Float, Constant: true}, s.Columns[n])
+	require.Equal(t, Column{Name: "column_number_19999", Kind: Float, Constant: true, Same: true}, s.Columns[n])
 	require.Empty(t, s.Blank)
 }
 

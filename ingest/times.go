@@ -43,7 +43,11 @@ type timeFormat struct {
 // monthLayouts are the layouts with month names that are recognised.
 var monthLayouts = []string{"2 Jan 2006", "Jan 2 2006", "Jan 2, 2006", "2-Jan-2006", "2 January 2006", "January 2 2006", "January 2, 2006"}
 
-const hintTimeFormat = "give its layout with --time-format, such as %d/%m/%Y or epoch-ms"
+const (
+	hintTimeFormat = "give its layout with --time-format, such as %d/%m/%Y or epoch-ms"
+	hintSkip       = "correct the row, or skip such rows with --on-error skip"
+	hintOffset     = "write times with their UTC offset, such as -05:00, or skip such rows with --on-error skip"
+)
 
 // moment is a time as it is written: civil fields, and an offset if there is one.
 type moment struct {
@@ -54,7 +58,8 @@ type moment struct {
 }
 
 // shapeOf finds the format of one cell: an eitherFirst date where day and month
-// could be exchanged, no family where the cell is no time.
+// could be exchanged, no family where the cell is no time. A time out of range has
+// its format like any other.
 func shapeOf(cell []byte) timeFormat {
 	cell = trim(cell)
 	f := timeFormat{example: clip(string(cell))}
@@ -113,7 +118,7 @@ func shapeOf(cell []byte) timeFormat {
 				for _, aware := range []bool{false, true} {
 					g := f
 					g.family, g.clock, g.half, g.aware = fam, clock, half, aware
-					if _, reason := g.scan(cell); reason == "" {
+					if _, reason := g.scan(cell); reason == "" || reason == outOfRange {
 						if fits == dayFirst && fam == monthFirst {
 							fam = eitherFirst
 						}
@@ -139,29 +144,30 @@ func (f *timeFormat) sameShape(g *timeFormat) bool {
 }
 
 // detect finds a column's format from its first cells: that of the first that
-// is a time. A column of dates whose order these cells don't decide is
-// eitherFirst.
-func detect(cells []string) (timeFormat, bool) {
-	var f timeFormat
+// is a time, whose index is at, or -1 if none is. A column of dates whose order
+// these cells don't decide is eitherFirst.
+func detect(cells []cell) (f timeFormat, at int) {
+	at = -1
 	var largest int64
-	for _, s := range cells {
-		g := shapeOf([]byte(s))
+	var widest string
+	for i, s := range cells {
+		g := shapeOf([]byte(s.text))
 		switch {
 		case g.family == noFamily:
 			continue
 		case f.family == noFamily, f.family == epoch && g.family == compact: // a date with a slip is a number too
-			f = g
+			f, at = g, i
 		case f.family == eitherFirst && f.sameShape(&g):
 			f.family = g.family
 		}
-		if v, _, ok := epochParts(trim([]byte(s))); ok {
-			largest = max(largest, v, -v)
+		if v, _, ok := epochParts(trim([]byte(s.text))); ok && max(v, -v) > largest {
+			largest, widest = max(v, -v), g.example
 		}
 	}
-	if f.family == epoch {
-		f.unit = unitOf(largest)
+	if f.family == epoch && largest > 0 {
+		f.unit, f.example = unitOf(largest), widest // the example is the cell that decides
 	}
-	return f, f.family != noFamily
+	return f, at
 }
 
 // unitOf tells the unit of an epoch from its magnitude: seconds until 2286,
@@ -208,6 +214,8 @@ const (
 	notThisFormat = "is not a time"
 	noSuchTime    = "is not a date and time that exist"
 	outOfRange    = "is outside the years 1677 to 2262, which int64 nanoseconds can hold"
+	clocksForward = "does not exist in %s: the clocks went forward over it"
+	clocksBack    = "happened twice in %s: the clocks went back over it"
 )
 
 // scan reads a trimmed cell in this format, which is neither epoch nor layout.
@@ -263,10 +271,13 @@ func (f *timeFormat) scan(b []byte) (moment, string) {
 		}
 	}
 	m, reason := civil(y, mo, d)
-	if reason != "" {
+	if reason == noSuchTime {
 		return m, reason
 	}
-	return m, f.scanClock(&m, b)
+	if wrong := f.scanClock(&m, b); wrong != "" {
+		return m, wrong
+	}
+	return m, reason
 }
 
 // after reads the separator and up to most digits.
@@ -455,6 +466,17 @@ func (c *clockReader) parse(cell []byte) (ns int64, reason string) {
 	return c.localise(wall, m.nano)
 }
 
+// hint says what to try about a cell that parse refuses for a reason.
+func (c *clockReader) hint(cell []byte, reason string) string {
+	switch {
+	case reason == fmt.Sprintf(clocksForward, c.loc), reason == fmt.Sprintf(clocksBack, c.loc):
+		return hintOffset
+	case reason == outOfRange && (c.family != epoch || c.guessed), !bytes.ContainsAny(cell, "0123456789"):
+		return hintSkip // no format would make it a time
+	}
+	return hintTimeFormat
+}
+
 // order tells which order of day and month a cell has: eitherFirst if both would
 // do, or none.
 func (c *clockReader) order(cell []byte) family {
@@ -504,7 +526,7 @@ func (c *clockReader) parseEpoch(cell []byte) (int64, string) {
 		return 0, c.mismatch(cell)
 	}
 	if c.guessed && v != 0 && unitOf(v) != c.unit {
-		return 0, fmt.Sprintf("looks like %s since 1970, while the column begins with %s (%q)", unitName(unitOf(v)), unitName(c.unit), c.example)
+		return 0, fmt.Sprintf("looks like %s since 1970, while the column is in %s (%q)", unitName(unitOf(v)), unitName(c.unit), c.example)
 	}
 	ns := v * c.unit
 	if ns/c.unit != v {
@@ -557,9 +579,9 @@ func (c *clockReader) localise(wall, nano int64) (int64, string) {
 	case isAfter && !isBefore:
 		return nanos(wall-after, nano)
 	case !isBefore:
-		return 0, fmt.Sprintf("does not exist in %s: the clocks went forward over it", c.loc)
+		return 0, fmt.Sprintf(clocksForward, c.loc)
 	}
-	return 0, fmt.Sprintf("happened twice in %s: the clocks went back over it", c.loc)
+	return 0, fmt.Sprintf(clocksBack, c.loc)
 }
 
 // nanos joins seconds and nanoseconds. The least int64 means a missing stamp and
@@ -577,6 +599,13 @@ func nanos(sec, nano int64) (int64, string) {
 	return ns, ""
 }
 
+// CheckTimeFormat says what is wrong with a non-empty Options.TimeFormat, and
+// what would be right.
+func CheckTimeFormat(format string) error {
+	_, err := parseFormat(format)
+	return err
+}
+
 // parseFormat reads Options.TimeFormat.
 func parseFormat(s string) (timeFormat, error) {
 	units := map[string]time.Duration{"epoch-s": time.Second, "epoch-ms": time.Millisecond, "epoch-us": time.Microsecond, "epoch-ns": 1}
@@ -584,8 +613,8 @@ func parseFormat(s string) (timeFormat, error) {
 		return timeFormat{family: epoch, unit: int64(unit), example: s}, nil
 	}
 	bad := func(reason string) error {
-		return &UnusableError{Reason: fmt.Sprintf("time format %q: %s", s, reason),
-			Hint: "give strftime such as \"%Y-%m-%d %H:%M:%S\", a Go layout such as \"2006-01-02\", or epoch-s, epoch-ms, epoch-us, epoch-ns"}
+		const hint = `give strftime such as "%Y-%m-%d %H:%M:%S", a Go layout such as "2006-01-02", or epoch-s, epoch-ms, epoch-us, epoch-ns`
+		return fmt.Errorf("time format %q: %s; %s", s, reason, hint)
 	}
 	l := s
 	if strings.Contains(s, "%") {

@@ -12,9 +12,16 @@ import (
 
 // reader detects the format of cells, the first of which is then parsed.
 func reader(tb require.TestingT, loc *time.Location, cells ...string) clockReader {
-	f, ok := detect(cells)
-	require.True(tb, ok, cells)
+	f, at := detect(sampled(cells...))
+	require.GreaterOrEqual(tb, at, 0, cells)
 	return clockReader{timeFormat: f, loc: loc}
+}
+
+func sampled(texts ...string) (cells []cell) {
+	for _, s := range texts {
+		cells = append(cells, cell{text: s})
+	}
+	return cells
 }
 
 func TestTimeFormats(t *testing.T) {
@@ -40,12 +47,12 @@ func TestTimeFormats(t *testing.T) {
 	}
 	for _, text := range []string{"", "x", "11:34", "2013", "1", "0", "99999", "2013-02-29", "2013-13-01", "31/31/2013", "2/8/13", "2013-02-28 24:00", "2013-02-28 09:60", "2013-02-28 09:30:60",
 		"2013-02-28 9", "2013-02-28x", "2013-02/28", "20130229", "2013-02-28 09:30 EST", "2013-02-28 13:30 PM", "1.5e9", "AAPL", "4,787,699", "2019-10-17 09-AM", "28-Feb-13", "+1362043800"} {
-		f, ok := detect([]string{text})
-		if ok && f.family == epoch {
+		f, at := detect(sampled(text))
+		if at == 0 && f.family == epoch {
 			require.Contains(t, []string{"99999", "20130229"}, text) // numbers are counts
 			continue
 		}
-		require.False(t, ok, "%s: %+v", text, f)
+		require.Equal(t, -1, at, "%s: %+v", text, f)
 	}
 }
 
@@ -57,8 +64,8 @@ func TestTimesAgreeWithPackageTime(t *testing.T) {
 		text := at.Format(layout)
 		want, err := time.Parse(layout, text)
 		require.NoError(t, err)
-		f, ok := detect([]string{text})
-		require.True(t, ok, text)
+		f, first := detect(sampled(text))
+		require.Zero(t, first, text)
 		if f.family == eitherFirst {
 			f.family = dayFirst
 		}
@@ -124,8 +131,9 @@ func TestTimeMismatch(t *testing.T) {
 		{"2013-02-08", "2013-02-30", "is not a time like"},
 		{"2013-02-08", "1360281600", "is not a time like"},
 		{"20130208", "20130299", "is not a time like"},
-		{"1360281600", "1360281600000", "looks like milliseconds since 1970, while the column begins with seconds"},
-		{"1360281600000", "1360281600", "looks like seconds"},
+		{"1360281600", "1360281600000", "looks like milliseconds since 1970, while the column is in seconds"},
+		{"1360281600000", "1360281600", `looks like seconds since 1970, while the column is in milliseconds ("1360281600000")`},
+		{"2013-02-08 09:30", "1500-02-08", "has no time of day"},
 		{"2013-02-08", "", "is empty"},
 		{"2013-02-08 09:30:00", "2013-02-08 09:30:00.1234567891", "fraction"},
 	} {
@@ -139,19 +147,23 @@ func TestDetect(t *testing.T) {
 	for _, c := range []struct {
 		cells []string
 		want  family
+		at    int
 	}{
-		{[]string{"03/04/2019", "05/04/2019"}, eitherFirst},
-		{[]string{"03/04/2019", "13/04/2019"}, dayFirst},
-		{[]string{"03/04/2019", "04/13/2019", "13/04/2019"}, monthFirst}, // the last is an error of its row
-		{[]string{"20130299", "20130208"}, compact},
-		{[]string{"11:34", "2018/10/15"}, yearFirst},
+		{[]string{"03/04/2019", "05/04/2019"}, eitherFirst, 0},
+		{[]string{"03/04/2019", "13/04/2019"}, dayFirst, 0},
+		{[]string{"03/04/2019", "04/13/2019", "13/04/2019"}, monthFirst, 0}, // the last is an error of its row
+		{[]string{"20130299", "20130208"}, compact, 1},
+		{[]string{"11:34", "2018/10/15"}, yearFirst, 1},
+		{[]string{"0001-01-01 00:00", "2018-10-15 00:00"}, yearFirst, 0},
+		{[]string{"13/4/1500"}, dayFirst, 0},
 	} {
-		f, ok := detect(c.cells)
-		require.True(t, ok)
+		f, at := detect(sampled(c.cells...))
+		require.Equal(t, c.at, at, c.cells)
 		require.Equal(t, c.want, f.family, c.cells)
 	}
-	f, _ := detect([]string{"1000000", "1360281600000"})
+	f, _ := detect(sampled("1000000", "1360281600000"))
 	require.Equal(t, int64(time.Millisecond), f.unit) // told from the largest
+	require.Equal(t, "1360281600000", f.example)
 }
 
 func TestLocalTimes(t *testing.T) {
@@ -227,4 +239,31 @@ func TestParseFormat(t *testing.T) {
 		require.Error(t, err, format)
 		require.ErrorContains(t, err, "strftime")
 	}
+}
+
+func TestTimeHints(t *testing.T) {
+	newYork, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Skip("no time zone data on this machine")
+	}
+	for _, c := range []struct{ first, cell, want string }{
+		{"2024-01-02 09:30", "2024-03-10 02:30", hintOffset},
+		{"2024-01-02 09:30", "2024-11-03 01:30", hintOffset},
+		{"2024-01-02 09:30", "", hintSkip},
+		{"2024-01-02 09:30", "total", hintSkip},
+		{"2024-01-02 09:30", "0001-01-01 00:00", hintSkip},
+		{"1360281600", "9999999999", hintSkip},
+		{"2024-01-02 09:30", "03-Jan-24", hintTimeFormat},
+		{"1360281600", "1360281600000", hintTimeFormat},
+	} {
+		r := reader(t, newYork, c.first)
+		_, reason := r.parse([]byte(c.cell))
+		require.NotEmpty(t, reason, c.cell)
+		require.Equal(t, c.want, r.hint([]byte(c.cell), reason), c.cell)
+	}
+	f, err := parseFormat("epoch-s")
+	require.NoError(t, err)
+	r := clockReader{timeFormat: f}
+	_, reason := r.parse([]byte("1360281600000"))
+	require.Equal(t, hintTimeFormat, r.hint([]byte("1360281600000"), reason), "another unit would do")
 }

@@ -112,7 +112,7 @@ column of the times at which its labels end.`,
 	f.StringVar(&o.Time, "time", "", "take times from column `COL` (default: found by name or content)")
 	f.StringVar(&o.TimeFormat, "time-format", "", "`FORMAT` of times: %d/%m/%Y and the like, a Go layout, epoch-s, epoch-ms, epoch-us or epoch-ns (default: found out)")
 	f.StringVar(&o.Zone, "tz", "", "`ZONE` of times without an offset, such as America/New_York (default: none, kept as they are)")
-	f.Var(&columns, "columns", "columns `A,B` of the group features (default: all numeric ones)")
+	f.Var(&columns, "columns", "columns `A,B` of the group features (default: all numeric ones with a name)")
 	f.Var(&targets, "target", "columns `A,B` of the group targets, each with its reach if it has one: ret_20:20, ret:5d, ret:end_time")
 	f.StringArrayVar(&groups, "group", nil, "store columns together in a group of their own, `NAME=A,B`; repeatable")
 	f.Var(&masks, "mask", "columns `A,B` in which 0, false and empty mean missing, for --where; in the group masks")

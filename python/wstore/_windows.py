@@ -408,11 +408,23 @@ class Windows:
         """The runs of windows, and what `k` in ``base[r] + k × step`` is for each."""
         i = self._base_ids(ids)
         runs = self._runs
-        r = np.searchsorted(runs.number, i, "right") - 1
+        r = self._runs_of(i)
         k = i - runs.number[r]
         if runs.table is not None and runs.first is not None:
             k = runs.table[runs.first[r] + k]
         return r, k
+
+    def _runs_of(self, i: I64) -> I64:
+        """The runs of numbers: a look into the buckets, which mostly hold two runs at most, else a search."""
+        number = self._runs.number
+        bucket = np.asarray(self._bucket)
+        at = i >> self._shift
+        r: I64 = np.array(bucket[at])
+        few = bucket[at + 1] - r <= 1
+        r += number[r + 1] <= i
+        if not few.all():
+            r[~few] = np.searchsorted(number, i[~few], "right") - 1
+        return r
 
     def locate(self, ids: Any) -> tuple[I64, Times, I64]:
         """Where windows are: their tickers' codes (places in `Store.tickers`), their anchors' times and row numbers.

@@ -34,7 +34,12 @@ const (
 	KindBlocked
 )
 
-func (k Kind) String() string { return [...]string{"sequential", "exact", "blocked"}[k] }
+func (k Kind) String() string {
+	if k > KindBlocked {
+		return fmt.Sprintf("Kind(%d)", uint8(k))
+	}
+	return [...]string{"sequential", "exact", "blocked"}[k]
+}
 
 // maxN keeps every product of the package below 2^64.
 const maxN = 1 << 62
@@ -73,6 +78,7 @@ func Blocked(n, seed, epoch, w, k int64) (Order, error) {
 	}
 	o := Order{kind: KindBlocked, n: uint64(n), seed: uint64(seed), epoch: uint64(epoch), w: uint64(w), k: uint64(k)}
 	if n == 0 {
+		o.groups = 1
 		return o, nil
 	}
 	chunks := (o.n-1)/o.w + 1
@@ -94,6 +100,9 @@ func (o *Order) Len() int64 { return int64(o.n) }
 
 // Seed returns the seed; 0 of a sequential order.
 func (o *Order) Seed() int64 { return int64(o.seed) }
+
+// Epoch returns the epoch; 0 of a sequential order.
+func (o *Order) Epoch() int64 { return int64(o.epoch) }
 
 // Chunk returns the numbers in a chunk and the chunks in a group of a blocked order, else zeros.
 func (o *Order) Chunk() (w, k int64) { return int64(o.w), int64(o.k) }
@@ -134,8 +143,9 @@ func (o *Order) Group(g int64) (from, to int64) {
 	return int64(o.first(uint64(g))), int64(o.first(uint64(g) + 1))
 }
 
-// GroupOf returns the group of a position.
+// GroupOf returns the group of a position. It panics if the position is not in [0, Len).
 func (o *Order) GroupOf(position int64) int64 {
+	o.check(position)
 	if o.kind != KindBlocked {
 		return 0
 	}
@@ -166,10 +176,8 @@ func (o *Order) Chunks(g int64, use func(from, to int64) bool) {
 
 // At returns the number at a position: expected O(1), no allocation. It panics if the position is not in [0, Len).
 func (o *Order) At(position int64) int64 {
+	o.check(position)
 	p := uint64(position)
-	if p >= o.n {
-		panic(fmt.Sprintf("order: position %d of %d", position, o.n))
-	}
 	switch o.kind {
 	case KindExact:
 		return int64(o.all.at(p))
@@ -179,6 +187,12 @@ func (o *Order) At(position int64) int64 {
 		return o.blocked(g, &inner, p)
 	}
 	return position
+}
+
+func (o *Order) check(position int64) {
+	if uint64(position) >= o.n {
+		panic(fmt.Sprintf("order: position %d of %d", position, o.n))
+	}
 }
 
 // inner returns the permutation within a group.
@@ -222,11 +236,13 @@ func (o *Order) Fill(dst []int, position int64) {
 }
 
 // ChunkSize returns the w and k for [Blocked] that suit windows of the given lookback and stride over rows of rowBytes
-// in all groups that they touch, with about groupBytes of rows in a group; 0: 128 MiB. Spec/ORDERS.md section 4.
+// in all groups that they touch, with about groupBytes of rows in a group; 0: 128 MiB. The others are at least 1.
+// Spec/ORDERS.md section 4.
 func ChunkSize(rowBytes, lookback, stride, groupBytes int64) (w, k int64) {
 	if groupBytes <= 0 {
 		groupBytes = 128 << 20
 	}
+	rowBytes, stride = max(rowBytes, 1), max(stride, 1)
 	rows := max((65536+rowBytes-1)/rowBytes, lookback)
 	w = (rows + stride - 1) / stride
 	if span := float64(w) * float64(stride) * float64(rowBytes); span > math.MaxInt64/2 {

@@ -12,7 +12,12 @@ const (
 	Pad              // filled up with the last position, marked invalid
 )
 
-func (t Tail) String() string { return [...]string{"keep", "drop", "pad"}[t] }
+func (t Tail) String() string {
+	if t > Pad {
+		return fmt.Sprintf("Tail(%d)", uint8(t))
+	}
+	return [...]string{"keep", "drop", "pad"}[t]
+}
 
 // Share is one rank's part of positions [start, n).
 type Share struct {

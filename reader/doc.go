@@ -20,6 +20,7 @@
 //
 // A mapped file that someone truncates, or a disk that fails, makes the machine fault when the memory is read. Inside
 // this package that becomes an error, with the path and the byte. Code that reads a View's slices runs in
-// [View.Guard] to get the same. Truncating a file and extending it again gives zeros without any fault:
-// [Store.Stale] and [Store.Verify] find that.
+// [View.Guard] to get the same. Up to the end of its last page a truncated file reads as zeros without a fault, so the
+// file's size is looked at too, after each batch. Truncating a file and extending it again shows nowhere but in
+// [Store.Stale] and [Store.Verify].
 package reader

@@ -3,6 +3,7 @@ package reader
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 
 	"github.com/wstore/wstore/order"
 )
@@ -78,4 +79,34 @@ func orderFingerprint(windows [32]byte, name string, o order.Order) [32]byte {
 		b = binary.LittleEndian.AppendUint64(b, uint64(v))
 	}
 	return sha256.Sum256(b)
+}
+
+// State says where a run stands in an order: what to keep, as JSON or otherwise, to go on later.
+type State struct {
+	Fingerprint string `json:"fingerprint"` // of windows and order, hexadecimal
+	Epoch       int64  `json:"epoch"`
+	Position    int64  `json:"position"` // at which to go on: Batch.Next
+}
+
+// State returns the state of a run of an order that goes on at a position.
+func (w *Windows) State(o order.Order, position int64) (State, error) {
+	f, err := w.OrderFingerprint(o)
+	return State{hex.EncodeToString(f[:]), o.Epoch(), position}, err
+}
+
+// Resume returns the position at which the run goes on whose state was kept: the start of an order.Share. It refuses,
+// with ErrQuery, the state of other data, windows, another order or epoch.
+func (w *Windows) Resume(o order.Order, s State) (start int64, err error) {
+	now, err := w.State(o, s.Position)
+	switch {
+	case err != nil:
+		return 0, err
+	case s.Fingerprint != now.Fingerprint:
+		return 0, badQuery("the state is of other data, windows or of another order (fingerprint %.16s…, here %.16s…); start anew", s.Fingerprint, now.Fingerprint)
+	case s.Epoch != now.Epoch:
+		return 0, badQuery("the state is of epoch %d, the order of epoch %d", s.Epoch, now.Epoch)
+	case s.Position < 0 || s.Position > o.Len():
+		return 0, badQuery("the state's position is %d, must be 0 to %d", s.Position, o.Len())
+	}
+	return s.Position, nil
 }

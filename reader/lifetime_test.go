@@ -149,6 +149,14 @@ func TestStale(t *testing.T) {
 			require.False(t, stale(s), what)
 			change(path)
 			require.True(t, stale(s), what)
+			if what == "shorter" { // then nothing more is read of a mapping: the end of its page would be zeros
+				if a == reader.Map {
+					_, err := s.Windows(reader.Query{Inputs: []string{"x"}, Targets: []string{}, Lookback: 2})
+					require.ErrorIs(t, err, format.Truncated)
+				}
+				require.NoError(t, s.Close())
+				continue
+			}
 			w := windows(t, s, reader.Query{Inputs: []string{"x"}, Targets: []string{}, Lookback: 2})
 			x := make([]float32, 2)
 			require.NoError(t, w.Gather([]int{3}, x, nil), "it reads what it opened")
@@ -242,9 +250,8 @@ func TestTruncatedWhileMapped(t *testing.T) {
 	require.ErrorIs(t, v.Guard(func() error { return mine }), mine)
 	_, err = s.Time(0, rows-1)
 	faulty(err, "time")
-	at, err := s.Time(0, 3)
-	require.NoError(t, err, "what is left can be read")
-	require.Equal(t, int64(3), at.Unix())
+	_, err = s.Time(0, 3)
+	faulty(err, "a file that was cut is not read any more")
 	_, err = direct.Time(0, rows-1)
 	faulty(err, "time by reading")
 	for _, store := range []*reader.Store{s, direct} {

@@ -420,15 +420,23 @@ func (s *Store) CloseWait(ctx context.Context) error {
 	}
 }
 
-// guard runs f on this goroutine and turns a fault in the mapping into an error with the path and the byte.
+// guard runs f on this goroutine and turns a fault in the mapping into an error with the path and the byte. A file that
+// is shorter now is one too: behind its new end, up to the end of the page, the mapping reads as zeros without a fault.
 func (s *Store) guard(f func() error) error {
 	if s.m == nil {
 		return f()
 	}
 	err := mmapfile.Guard(s.data, f)
 	var fault *mmapfile.FaultError
-	if errors.As(err, &fault) {
+	switch {
+	case errors.As(err, &fault):
 		return &format.CorruptError{Path: s.path, Offset: fault.Offset, Code: format.Truncated, Detail: fault.Error()}
+	case err != nil:
+		return err
+	}
+	info, err := s.file.Stat()
+	if err == nil && info.Size() < s.size {
+		return &format.CorruptError{Path: s.path, Offset: info.Size(), Code: format.Truncated, Detail: "it became shorter while it was open"}
 	}
 	return err
 }

@@ -192,7 +192,7 @@ func (v *View) LabelEnds(ticker, group int) ([]int64, error) {
 }
 
 // Guard calls f, which may read the view's slices on this goroutine, and turns a fault in them into an error with the
-// path and the byte. Other panics pass through.
+// path and the byte, as it does a file that is shorter afterwards. Other panics pass through.
 func (v *View) Guard(f func() error) error { return v.s.guard(f) }
 
 // Release ends the lease; a second call does nothing.

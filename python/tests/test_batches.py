@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import hashlib
+import json
 import mmap
 import os
 import pickle
+import signal
 import struct
 import sys
 import threading
+import time
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -260,10 +265,21 @@ def test_fields_are_checked(path: Path) -> None:
         ({"anchor": "nothing"}, "nothing"),
         ({"prefetch": -1}, "prefetch"),
         ({"world": 2}, "hangs"),
+        ({"order": None}, "no order None: it must be one of"),
+        ({"order": ["exact"]}, "no order"),
+        ({"seed": 0.5}, "seed must be an integer"),
+        ({"epoch": "1"}, "epoch must be an integer"),
     ]
     for options, match in cases:
         with pytest.raises(wstore.WstoreError, match=match):
             w.batches(5, **options)
+    bad: Any
+    for bad in (0, 2.5, None, True):
+        with pytest.raises(wstore.ArgumentError, match="batch_size must be"):
+            w.batches(bad)
+    bad = None
+    with pytest.raises(wstore.ArgumentError, match="no order None"):
+        w.order_fingerprint(bad)
     b = next(iter(w.batches(5, fields="id")))
     with pytest.raises(AttributeError, match="no field 'x'"):
         _ = b.x
@@ -456,3 +472,249 @@ def test_gather_announces_what_is_not_in_memory(path: Path, monkeypatch: pytest.
     for _ in range(5):
         w.gather(ids)
     assert len(asked) == 3  # found in memory once, then not looked at for a while
+
+
+def test_integers_of_numpy_are_as_good_as_any(path: Path) -> None:
+    w = wstore.open(path).windows(20)
+    some: Any
+    for some in (np.int64, np.int16, np.uint8):
+        given = w.batches(some(100), order="exact", seed=some(1), epoch=some(2), start=some(50), prefetch=some(2))
+        want = w.batches(100, order="exact", seed=1, epoch=2, start=50)
+        assert given.fingerprint == want.fingerprint
+        for a, b in zip(given, want, strict=True):
+            assert np.array_equal(a.x, b.x)
+            assert json.dumps(a.state) == json.dumps(b.state)
+            assert type(a.next) is type(a.valid) is int
+        assert w.order_fingerprint("exact", seed=some(1)) == want.fingerprint
+    state = next(iter(w.batches(100, seed=-1))).state | {"epoch": np.int64(0), "position": np.int64(100)}
+    assert json.loads(json.dumps(next(iter(w.batches(100, seed=-1, state=state))).state))["position"] == 200
+
+
+def test_a_state_may_come_with_its_own_epoch(path: Path) -> None:
+    w = wstore.open(path).windows(20)
+    state = next(iter(w.batches(10, seed=1, epoch=3))).state
+    for epoch in (0, 3):
+        got = w.batches(10, seed=1, epoch=epoch, state=state)
+        assert (got.epoch, got.share.start) == (3, 10)
+    others: list[dict[str, Any]] = [{"epoch": 2}, {"start": 5}, {"epoch": 3, "start": 5}]
+    for options in others:
+        with pytest.raises(wstore.ArgumentError, match="leave those out"):
+            w.batches(10, seed=1, state=state, **options)
+
+
+def test_a_batch_larger_than_all_costs_no_memory(path: Path) -> None:
+    w = wstore.open(path).windows(20)
+    for order in ("exact", "blocked", "sequential"):
+        for size in (10**15, orders.N_MAX):  # an array of so many can't be made
+            (b,) = w.batches(size, order=order, seed=2, fields="id", prefetch=0)
+            assert b.valid == b.next == len(w)
+            (want,) = w.batches(len(w), order=order, seed=2, fields="id")
+            assert np.array_equal(b.id, want.id)
+            (rest,) = w.batches(size, order=order, seed=2, fields="id", start=7)
+            assert np.array_equal(rest.id, want.id[7:])
+
+
+def finished(work: Any) -> None:
+    """Runs in a thread that may hang."""
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as e:
+            failed.append(e)
+
+    t = threading.Thread(target=run, daemon=True)
+    t.start()
+    t.join(30)
+    assert not t.is_alive(), "hangs"
+    if failed:
+        raise failed[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("prefetch", [0, 1, 3])
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_loop_goes_on_in_a_forked_process(path: Path, prefetch: int) -> None:
+    w = wstore.open(path).windows(20)
+    epoch = w.batches(64, order="exact", prefetch=prefetch, reuse=True, fields=("x", "id"))
+    want = [hashlib.sha256(b.id.tobytes() + b.x.tobytes()).digest() for b in epoch]
+    it = iter(epoch)
+    for _ in range(5):
+        next(it)
+    left = iter(epoch)
+    next(left)
+    receive, send = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            signal.alarm(30)  # ends the process if it hangs
+            left.close()  # type: ignore[attr-defined]
+            for b in it:
+                os.write(send, hashlib.sha256(b.id.tobytes() + b.x.tobytes()).digest())
+            if not [n for n in _batches._shuffling.values() if n]:
+                os.write(send, b"end")
+        finally:
+            os._exit(0)
+    os.close(send)
+    with open(receive, "rb") as f:
+        got = f.read()
+    assert os.waitpid(child, 0)[1] == 0
+    assert got == b"".join(want[5:]) + b"end"
+    assert [hashlib.sha256(b.id.tobytes() + b.x.tobytes()).digest() for b in it] == want[5:]
+    left.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_lock_that_was_held_at_a_fork_is_free_in_the_new_process(path: Path) -> None:
+    w = wstore.open(path).windows(20)
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with _batches._shuffling_lock:
+            held.set()
+            done.wait(60)
+
+    t = threading.Thread(target=hold)
+    t.start()
+    held.wait()
+    child = os.fork()
+    if not child:
+        try:
+            signal.alarm(30)
+            os._exit(len(list(w.batches(1000, order="exact"))))
+        finally:
+            os._exit(100)
+    status = os.waitpid(child, 0)[1]
+    done.set()
+    t.join()
+    assert os.waitstatus_to_exitcode(status) == len(w.batches(1000))
+
+
+def test_a_loop_may_be_collected_in_its_own_thread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    w = wstore.open(path).windows(20)
+    real = _batches._Maker.__call__
+    dropped, collected = threading.Event(), threading.Event()
+    wrong: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", wrong.append)
+
+    def make(self: Any, step: int) -> Any:
+        if step == 2:
+            dropped.wait(30)
+            gc.collect()
+            collected.set()
+        return real(self, step)
+
+    class Cycle:
+        pass
+
+    before = threading.active_count()
+    gc.collect()
+    gc.disable()
+    try:
+        monkeypatch.setattr(_batches._Maker, "__call__", make)
+        c: Any = Cycle()
+        c.it = iter(w.batches(64, order="exact", prefetch=3))
+        next(c.it)
+        c.c = c
+        del c
+        dropped.set()
+        assert collected.wait(30)
+    finally:
+        gc.enable()
+    for _ in range(1000):
+        if threading.active_count() == before:
+            break
+        time.sleep(0.01)
+    assert threading.active_count() == before
+    assert not wrong
+    assert not [n for n in _batches._shuffling.values() if n]
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_loops_may_be_collected_while_others_begin_and_end(
+    path: Path, monkeypatch: pytest.MonkeyPatch, prefetch: int
+) -> None:
+    store = wstore.open(path)
+    log: list[int] = []
+
+    class Mapping:
+        def madvise(self, option: int, start: int = 0, length: int = 0) -> None:
+            if not length:
+                gc.collect()  # closes a loop over the same mapping, while this one is being counted
+                log.append(option)
+
+        def size(self) -> int:
+            return path.stat().st_size
+
+    mapping: Any = Mapping()
+    store._arrays = store._use()._replace(map=mapping)
+    w = store.windows(20)
+
+    class Cycle:
+        pass
+
+    def leave() -> None:
+        c: Any = Cycle()
+        c.it, c.c = iter(w.batches(64, order="exact", prefetch=prefetch)), c
+        next(c.it)
+
+    def work() -> None:
+        gc.disable()
+        try:
+            for _ in range(5):
+                leave()
+                it = iter(w.batches(64, order="exact", prefetch=prefetch))
+                next(it)
+                assert len(_batches._shuffling[mapping]) in (1, 2)
+                leave()
+                it.close()  # type: ignore[attr-defined]
+                gc.collect()
+                assert _batches._shuffling[mapping] == []
+                assert log[-1] == mmap.MADV_NORMAL
+        finally:
+            gc.enable()
+
+    finished(work)
+
+
+@pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="no reading without waiting here")
+def test_advice_that_fails_fails_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    w = wstore.open(path).windows(20)
+    want, _ = w.gather(range(len(w)))
+    opened: list[int] = []
+    closed: list[int] = []
+    open_, close = os.open, os.close
+
+    def fail(*_: Any) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def opening(*given: Any) -> int:
+        opened.append(open_(*given))
+        return opened[-1]
+
+    def closing(fd: int) -> None:
+        closed.append(fd)
+        close(fd)
+
+    monkeypatch.setattr(os, "open", opening)
+    monkeypatch.setattr(os, "close", closing)
+    monkeypatch.setattr(os, "preadv", fail)
+    _batches._resting.clear()
+    assert np.array_equal(w.gather(range(len(w)))[0], want)
+    for order in ("exact", "blocked"):
+        assert sum(b.valid for b in w.batches(64, order=order)) == len(w)
+    assert len(opened) >= 3
+    assert opened == closed
+    _batches._resting.clear()
+    with monkeypatch.context() as m:
+        m.setattr(_batches, "place_extents", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            w.gather(range(len(w)))
+        assert opened == closed
+    with monkeypatch.context() as m:
+        m.setattr(os, "fstat", fail)
+        probe = _batches._Probe(w._store)
+    assert probe.fd == -1
+    assert opened == closed

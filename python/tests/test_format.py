@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import struct
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -247,6 +248,15 @@ T = 4  # tickers of the good file
 )
 def test_tickers_calendars_blocks_digest(change: Callable[[Patch], object]) -> None:
     assert code_of(sealed(change)) == "section_invalid"
+
+
+def test_errors_have_one_traceback() -> None:
+    for broken in (sealed(lambda p: p.replace("DGST", b"x" * 31)), sealed(lambda p: p.replace("SCHM", b""))):
+        with pytest.raises(wstore.CorruptError) as e:
+            wstore.open_bytes(broken)
+        text = "".join(traceback.format_exception(e.value))
+        assert text.count("Traceback") == 1
+        assert "_BrokenError" not in text
 
 
 def test_two_sections_of_blocks() -> None:

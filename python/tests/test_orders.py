@@ -8,6 +8,7 @@ import pickle
 import struct
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -286,3 +287,23 @@ def test_a_fingerprint_names_windows_and_order() -> None:
     }
     assert len(others) == 6
     assert got not in others
+
+
+def test_integers_of_numpy_are_as_good_as_any() -> None:
+    share = Share(np.int32(100_000), np.int16(30_000), np.uint8(5), np.int8(1), np.int8(2), "pad")  # type: ignore[arg-type]
+    assert share == Share(100_000, 30_000, 5, 1, 2, "pad")
+    for field in ("n", "batch", "start", "rank", "world"):
+        assert type(getattr(share, field)) is int
+    assert share.span(np.int8(1)) == (90_005, 120_005)  # type: ignore[arg-type]
+    assert type(share.next(np.int8(0))) is int  # type: ignore[arg-type]
+    windows = bytes(32)
+    for seed in (np.int64(-1), np.int32(7), np.uint64(M - 1)):
+        given: Any = seed
+        of_numpy = order_fingerprint(windows, "blocked", np.int16(10), given, np.int8(3), np.int8(4))  # type: ignore[arg-type]
+        assert of_numpy == order_fingerprint(windows, "blocked", 10, int(seed), 3, 4)
+        assert key(given, given, 1) == key(int(seed), int(seed), 1)
+    number: Any = np.int16(60)
+    assert chunk_size(number, np.int8(7), np.int16(24)) == chunk_size(60, 7, 24)  # type: ignore[arg-type]
+    assert permute(number, np.int64(-5), range(60)).tolist() == permute(60, -5, range(60)).tolist()  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="seed"):
+        order_fingerprint(windows, "exact", 10, 0.5)  # type: ignore[arg-type]

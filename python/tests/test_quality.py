@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from encode import encode
@@ -76,3 +78,10 @@ def test_arguments_are_checked() -> None:
         order_quality(w, column="features")
     with pytest.raises(wstore.ArgumentError, match="must differ"):
         order_quality(w, batch=16, values=np.zeros(len(w)))
+    bad: Any = None
+    with pytest.raises(wstore.ArgumentError, match="no order None"):
+        order_quality(w, order=bad)
+    with pytest.raises(wstore.ArgumentError, match="batch must be"):
+        order_quality(w, batch=0)
+    small_int: Any = np.int8(100)  # whose multiples it can't hold
+    assert order_quality(w, batch=small_int) == order_quality(w, batch=100)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,27 @@ def test_unknown_names(options: dict[str, Any], text: str) -> None:
         store.windows(1, **options)
     assert text in str(e.value)
     assert isinstance(e.value, KeyError)
+
+
+def test_inputs_and_targets_have_an_order() -> None:
+    store = wstore.open_bytes(encode(small()))
+    for what in ("inputs", "targets"):
+        for unordered in ({"a", "b"}, frozenset({"a", "b"})):
+            options: dict[str, Any] = {"inputs": "m"} | {what: unordered}
+            with pytest.raises(wstore.ArgumentError, match=f"{what} must be a list"):
+                store.windows(1, **options)
+    w = store.windows(1, inputs=dict.fromkeys(["b", "a"]).keys(), optional={"a", "b"}, where={"m"}, tickers={"AAPL"})
+    assert w.inputs == ("b", "a")
+
+
+def test_break_sets_of_a_file_without_any() -> None:
+    store = wstore.open_bytes(encode(Panel([Group("features", [Col("x")])], {"T": Ticker([0], {"x": [1.0]})})))
+    with pytest.raises(
+        wstore.NotFoundError, match=r"^no break set 'gap' \(the file has none; convert with --max-gap\)$"
+    ) as e:
+        store.windows(1, breaks="gap")
+    assert str(pickle.loads(pickle.dumps(e.value))) == str(e.value)
+    assert len(store.windows(1, breaks=())) == 1
 
 
 def test_many_known_names_are_cut() -> None:

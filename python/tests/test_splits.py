@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import multiprocessing
 import pickle
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -20,6 +22,7 @@ from panels import any_panel, any_question, small
 from test_windows import SEEDS, ask, located
 
 import wstore
+from wstore import _windows
 
 Range = tuple[int | None, int | None]
 
@@ -243,6 +246,93 @@ def test_splits_hold_runs_and_pickle_as_themselves(tmp_path: Path) -> None:
     assert len(pickle.dumps(train._runs)) < 2000
 
 
+def as_seen(w: wstore.Windows) -> tuple[int, str, list[int]]:
+    return len(w), w.fingerprint, w.locate(range(0, len(w), 7))[1].view(np.int64).tolist()
+
+
+def many_tickers(path: Path, count: int) -> wstore.Store:
+    """Tickers that each lack some days and cells, so that every one has runs of its own."""
+    r = Random(0)
+    p = Panel([Group("features", [Col("x")]), Group("targets", [Col("y", reach_kind=1, reach=2)])])
+    every = days("2020-01-01", 120)
+    for i in range(count):
+        times = sorted(r.sample(every, r.randint(90, 120)))
+        x: list[float | int | None] = [None if r.random() < 0.02 else 1.0 for _ in times]
+        p.tickers[f"T{i:03d}"] = Ticker(times, {"x": x, "y": [1.0] * len(times)})
+    path.write_bytes(encode(p))
+    return wstore.open(path)
+
+
+def test_what_is_pickled_does_not_grow_with_the_tickers(tmp_path: Path) -> None:
+    store = many_tickers(tmp_path / "many.wst", 300)
+    w = store.windows(5, stride=2)
+    parts = w.split(train=(None, "2020-03-01"), valid=("2020-03-01", "2020-04-01"), test=("2020-04-01", None))
+    assert all(part.runs >= 300 for part in parts)
+    again = pickle.loads(pickle.dumps(parts))
+    assert [as_seen(p) for p in again] == [as_seen(p) for p in parts]
+    assert again.train.store is again.test.store
+    folds = w.walk_forward(every="1mo", train="1mo", valid="10d", embargo="1d", reach="2d")
+    counted = w.walk_forward(every=20, train=30, embargo=3)
+    assert len(folds) > 1
+    assert len(counted) > 1
+    for f in (*folds, *counted):
+        assert len(pickle.dumps(f)) < 2048
+        assert repr(pickle.loads(pickle.dumps(f))) == repr(f)
+    half = store.windows(3, tickers=store.tickers[::2])
+    views = [
+        *parts,
+        *(part for f in (*folds, *counted) for part in (f.train, f.valid, f.test)),
+        half,
+        half.between("2020-02-01").split(train=(None, "2020-03-01")).train,
+        parts.train.between("2020-01-10", "2020-02-20"),
+        parts.train.between("2020-01-10").split(train=(None, "2020-02-01"), test=("2020-02-01", None), embargo=4).train,
+        parts.train[5:-5:3],
+    ]
+    for view in views:
+        raw = pickle.dumps(view)
+        assert len(raw) < 2048
+        assert as_seen(pickle.loads(raw)) == as_seen(view)
+        twice = pickle.loads(pickle.dumps(pickle.loads(raw)))
+        assert as_seen(twice) == as_seen(view)
+    picked = parts.train.select([9, 3, 3])
+    assert np.array_equal(pickle.loads(pickle.dumps(picked)).locate(range(3)), picked.locate(range(3)))
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(as_seen, parts.train).result() == as_seen(parts.train)
+
+
+@settings(max_examples=300)
+@given(SEEDS)
+def test_pickled_parts_are_what_they_were(seed: int) -> None:
+    r = Random(seed)
+    p, q = labelled(r) if r.random() < 0.5 else crowded(r)
+    store = wstore.open_bytes(encode(p))
+    w = ask(store, q)
+    for _ in range(2):
+        train, valid, test = any_ranges(r)
+        reach = r.choice([r.randint(0, 4), any_duration(r, p)])
+        embargo = r.choice([r.randint(0, 4), any_duration(r, p)])
+        parts = w.split(train=train, valid=valid, test=test, embargo=embargo, reach=reach)
+        for part in parts:
+            again = _windows._rebuild(*part.__reduce__()[1])
+            assert located(store, again) == located(store, part)
+            assert again.fingerprint == part.fingerprint
+        w = parts.train.between(r.randint(-45, 0), None)
+
+
+def test_durations_longer_than_all_times() -> None:
+    w = calendar_panel(days("2020-01-01", 50)).windows(5, targets="a")
+    cut = {"train": (None, "2020-02-01"), "test": ("2020-02-01", None)}
+    for far in ("99999999999999999999d", "9" * 900 + "w", dt.timedelta.max):
+        for more in ({"reach": far}, {"embargo": far}, {"reach": far, "embargo": far}):
+            train, _, test = w.split(**cut, **more)
+            assert (len(train), len(test)) == (0, 18)
+            assert w.walk_forward(every=10, train=10, **more)
+    (fold,) = w.walk_forward(every="99999999999999999999d", start="2020-02-01")
+    assert len(fold.test) == 18
+    with pytest.raises(wstore.ArgumentError, match="not a duration"):
+        w.split(**cut, reach="9" * 9999 + "d")
+
+
 def test_arguments_are_checked() -> None:
     store = wstore.open_bytes(encode(small()))
     w = store.windows(2, inputs="b", breaks=())
@@ -382,7 +472,7 @@ def test_walk_forward_checks_its_arguments() -> None:
         w.walk_forward(every=0, train=1)
     with pytest.raises(wstore.ArgumentError, match="'1mo'"):
         w.walk_forward(every="1 month", train="1mo")
-    with pytest.raises(wstore.ArgumentError, match="years 1 to 9999"):
+    with pytest.raises(wstore.ArgumentError, match=r"years 1 to 9999: -1 × '20000y'$"):
         w.walk_forward(every="1mo", train="20000y", start="2020-01-20")
     with pytest.raises(wstore.ArgumentError, match="years 1 to 9998"):
         w.walk_forward(every="1mo", start=1 << 60)

@@ -141,3 +141,28 @@ def test_arguments_are_checked() -> None:
     for bad in (([1.0], [0.0]), ([1.0], [1.0, 2.0]), ([np.nan], [1.0])):
         with pytest.raises(wstore.ArgumentError, match="above 0"):
             Standardizer(*map(np.array, bad))
+
+
+def test_equal_statistics_are_equal() -> None:
+    w = wstore.open_bytes(encode(small())).windows(2, optional="a", breaks=())
+    s = Standardizer.fit(w)
+    again = pickle.loads(pickle.dumps(s))
+    assert s == again
+    assert hash(s) == hash(again)
+    assert s != s[[0]]
+    assert s != Standardizer(s.mean + 1, s.std)
+    assert s != 1
+    assert {s: 1}[again] == 1
+    found = w.statistics()
+    assert found == w.statistics()
+    assert hash(found) == hash(w.statistics())
+    assert found.inputs != found.targets
+    none = Moments.of(("a",), np.empty((0, 1)))
+    assert none == Moments.of(("a",), np.empty((0, 1)))  # NaN and all
+    assert none != 1
+
+
+def test_nothing_to_fit_to_is_an_error() -> None:
+    w = wstore.open_bytes(encode(small())).windows(2, optional="a", breaks=())
+    with pytest.raises(wstore.ArgumentError, match="no windows to fit to"):
+        Standardizer.fit(w[:0])

@@ -195,6 +195,14 @@ def test_find_takes_names_codes_and_all_kinds_of_times() -> None:
     assert w.find("AAPL", np.datetime64(3001, "ms"), "backfill") == 3
     assert w.find(["AAPL", "BRK.B", "NA", "株式"], 3).tolist() == [2, 8, -1, 9]
     assert w.find(np.array([[0], [1]]), [2, 3, 99]).tolist() == [[1, 2, -1], [7, 8, -1]]
+    for nat in (np.datetime64("NaT"), np.datetime64("NaT", "s"), np.datetime64("NaT", "D")):
+        assert w.find("AAPL", nat) == -1
+        assert w.find("AAPL", np.array([nat, nat])).tolist() == [-1, -1]
+        with pytest.raises(wstore.ArgumentError, match="NaT"):
+            w.find("AAPL", nat, "pad")
+        with pytest.raises(wstore.ArgumentError, match="NaT"):
+            w.between(nat)
+    assert w.find("AAPL", np.array([2, 3]).astype("M8")).tolist() == [1, 2]
     with pytest.raises(wstore.NotFoundError, match="did you mean 'AAPL'"):
         w.find("aapl", 3)
     with pytest.raises(wstore.ArgumentError, match="exact"):
@@ -349,6 +357,15 @@ def test_the_index_costs_by_runs_not_windows() -> None:
     assert w[10:].nbytes_index == w.nbytes_index
     at = store.windows(60, at=range(100, 200))
     assert (len(at), at.runs) == (100, 1)
+
+
+def test_numbers_out_of_range_are_named_as_given() -> None:
+    w = wstore.open_bytes(encode(small())).windows(2, inputs="b", targets=(), breaks=())
+    for view in (w, w[1:], w.select(range(3)), w.select([2, 0])):
+        n = len(view)
+        for i in (-n - 1, -41001, n, 41001):
+            with pytest.raises(wstore.WindowRangeError, match=f"window {i} is not there"):
+                view[i]
 
 
 def test_repr() -> None:

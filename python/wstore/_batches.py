@@ -17,8 +17,8 @@ import mmap
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, get_args
 from weakref import WeakKeyDictionary
 
@@ -156,13 +156,24 @@ class ByTime:
         return np.concatenate(ids), counts
 
 
+def is_by_time(order: str) -> bool:
+    """Whether an order, which must be one that there is, goes by time."""
+    if not isinstance(order, str) or order not in get_args(OrderName):
+        known = ", ".join(repr(n) for n in get_args(OrderName))
+        raise ArgumentError(f"no order {order!r}: it must be one of {known}")
+    return order.startswith("by_time")
+
+
+def _word(what: str, value: int) -> int:
+    """A seed or an epoch, as an int of Python's."""
+    return integer(what, value, -(1 << 63), (1 << 64) - 1)
+
+
 def make_order(
     w: Windows, name: str, seed: int, epoch: int, group_bytes: int | None, by_time: ByTime | None
 ) -> tuple[orders.Order, str]:
     """An order over windows (or over the times of by_time), and its name in fingerprints."""
-    if name not in get_args(OrderName):
-        known = ", ".join(repr(n) for n in get_args(OrderName))
-        raise ArgumentError(f"no order {name!r}: it must be one of {known}")
+    is_by_time(name)
     full = "by_time-exact" if name == "by_time" else name
     if group_bytes is not None and full != "blocked":
         raise ArgumentError(f"group_bytes is for order='blocked', not {name!r}")
@@ -178,7 +189,8 @@ def make_order(
 
 
 def order_fingerprint(w: Windows, name: str, seed: int, group_bytes: int | None, by_time: ByTime | None = None) -> str:
-    if by_time is None and name.startswith("by_time"):
+    seed = _word("seed", seed)
+    if is_by_time(name) and by_time is None:
         by_time = ByTime(w)
     order, full = make_order(w, name, seed, 0, group_bytes, by_time)
     sizes = (order.chunk, order.chunks_per_group) if isinstance(order, orders.Blocked) else (0, 0)
@@ -244,7 +256,9 @@ class Batches:
         state: Mapping[str, Any] | None,
     ) -> None:
         self._w = w
-        self._by_time = ByTime(w) if order.startswith("by_time") else None
+        batch = integer("batch_size", batch, 1, orders.N_MAX)
+        seed, epoch = _word("seed", seed), _word("epoch", epoch)
+        self._by_time = ByTime(w) if is_by_time(order) else None
         self._prefetch = integer("prefetch", prefetch, 0, 1024)
         self._reuse, self._fill = reuse, fill
         self._fields = _fields(w, fields)
@@ -272,38 +286,47 @@ class Batches:
             fingerprint, at_epoch, position = state["order"], state["epoch"], state["position"]
         except (KeyError, TypeError):
             raise ArgumentError(f"state must be the `state` of a batch, not {state!r}") from None
-        if epoch or start:
-            raise ArgumentError("a state holds epoch and start: leave those out")
+        at_epoch = _word("epoch", at_epoch)
+        if start or epoch not in (0, at_epoch):
+            raise ArgumentError(f"a state holds epoch ({at_epoch}) and start ({position}): leave those out")
         if fingerprint != self.fingerprint:
             raise ArgumentError(
                 f"the state is of other windows or another order ({str(fingerprint)[:12]}…, these have "
                 f"{self.fingerprint[:12]}…): file, query, splits, order, seed and group_bytes must be those of the "
                 "run that goes on; only batch, rank, world and tail may change"
             )
-        return integer("epoch", at_epoch, -(1 << 63), (1 << 64) - 1), integer("position", position, 0, orders.N_MAX)
+        return at_epoch, integer("position", position, 0, orders.N_MAX)
 
     def __len__(self) -> int:
         return self.share.steps
 
     def __iter__(self) -> Iterator[Batch]:
-        make = _Maker(self)
-        with make:
-            if not self._prefetch:
-                for step in range(len(self)):
+        done = (yield from self._made_ahead()) if self._prefetch else 0
+        if done < len(self):  # none is made ahead, or the thread that did so is in the process that this forked from
+            with _Maker(self) as make:
+                for step in range(done, len(self)):
                     yield make(step)
-                return
+
+    def _made_ahead(self) -> Generator[Batch, None, int]:
+        """Batches made in a thread, up to the end, or up to a fork if it goes on in the new process; how many."""
+        process, done = os.getpid(), 0
+        thread: list[int] = []
+        ahead: deque[Future[Batch]] = deque()
+        with _Maker(self) as make:
             # One thread, so that batches are made in order.
-            with ThreadPoolExecutor(1, "wstore-batches") as pool:
-                ahead = deque(pool.submit(make, i) for i in range(min(self._prefetch, len(self))))
-                try:
-                    for step in range(len(self)):
-                        # The caller is done with the batch before, into whose arrays this may go.
-                        if step + self._prefetch < len(self):
-                            ahead.append(pool.submit(make, step + self._prefetch))
-                        yield ahead.popleft().result()
-                finally:
-                    for f in ahead:
-                        f.cancel()
+            pool = ThreadPoolExecutor(1, "wstore-batches", lambda: thread.append(threading.get_ident()))
+            try:
+                while done < len(self) and os.getpid() == process:
+                    # The caller is done with the batch before, into whose arrays the last of these may go.
+                    for step in range(done + len(ahead), min(done + self._prefetch + 1, len(self))):
+                        ahead.append(pool.submit(make, step))
+                    done += 1
+                    yield ahead.popleft().result()
+                return done
+            finally:
+                if os.getpid() == process:
+                    # A garbage collection may close this in that very thread, which then ends by itself.
+                    pool.shutdown(wait=threading.get_ident() not in thread, cancel_futures=True)
 
     def __repr__(self) -> str:
         return f"<wstore.Batches: {len(self):,} of {self.share.batch}, {self.order!r}>"
@@ -344,11 +367,12 @@ class _Maker:
         self.first, self.cached = 0, np.empty((0, 0), np.int64)
         self.advice: _Advice | None = None
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _Maker:
         arrays = self.w._store._use()
         shuffled = self.of._by_time is not None or not isinstance(self.order, orders.Sequential)
         if arrays.map is not None and shuffled:
             self.advice = _Advice(self.w, arrays.map)
+        return self
 
     def __exit__(self, *_: object) -> None:
         if self.advice is not None:
@@ -360,7 +384,8 @@ class _Maker:
             s = self.share
             steps = min(max(1, _AHEAD // s.batch), s.steps - step)
             start = s.span(step)[0]
-            p = start + np.arange(steps)[:, None] * (s.world * s.batch) + np.arange(s.batch)
+            size = min(s.batch, s.n) if s.tail == "keep" else s.batch
+            p = start + np.arange(steps)[:, None] * (s.world * size) + np.arange(size)
             self.first, self.cached = step, self.order[np.minimum(p, s.n - 1)]
         a, b = self.share.span(step)
         return self.cached[step - self.first, : b - a]
@@ -468,9 +493,20 @@ _RANDOM = getattr(mmap, "MADV_RANDOM", None)
 _NORMAL = getattr(mmap, "MADV_NORMAL", None)
 _WILLNEED = getattr(mmap, "MADV_WILLNEED", None)
 
-# How many loops shuffle on each mapping: the last one takes the advice back.
-_shuffling: WeakKeyDictionary[mmap.mmap, int] = WeakKeyDictionary()
-_shuffling_lock = threading.Lock()
+# A list for each mapping, with an element for each loop that shuffles on it: the last one takes the advice back.
+_shuffling: WeakKeyDictionary[mmap.mmap, list[None]] = WeakKeyDictionary()
+# Its holder may enter again, as a garbage collection, at any time, may close other loops.
+_shuffling_lock = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """In a forked process: the lock's holder may be a thread that isn't there."""
+    global _shuffling_lock
+    _shuffling_lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 # Calls of `announce` that need not look, as the last one found its windows in memory.
 _resting: WeakKeyDictionary[mmap.mmap, int] = WeakKeyDictionary()
@@ -490,22 +526,22 @@ class _Advice:
         self.group = -1
         self.plan: Extents = _pieces((np.empty(0, np.int64), np.empty(0, np.int64)))
         self.done = 0
-        self._count(1)
-
-    def _count(self, change: int) -> None:
-        if _RANDOM is None or _NORMAL is None:
-            return
+        self.loops = _shuffling.setdefault(mapping, [])
         with _shuffling_lock:
-            before = _shuffling.get(self.map, 0)
-            _shuffling[self.map] = before + change
-            with contextlib.suppress(OSError):  # it's advice only
-                if before == 0:
-                    self.map.madvise(_RANDOM)
-                elif before + change == 0:
-                    self.map.madvise(_NORMAL)
+            self.loops.append(None)
+            self._advise()
+
+    def _advise(self) -> None:
+        """After the number of loops has changed. Other loops may be closed meanwhile, also in this thread."""
+        if _RANDOM is None or _NORMAL is None or len(self.loops) > 1:
+            return
+        with contextlib.suppress(OSError):  # it's advice only
+            self.map.madvise(_RANDOM if self.loops else _NORMAL)
 
     def close(self) -> None:
-        self._count(-1)
+        with _shuffling_lock:
+            self.loops.pop()
+            self._advise()
         self.probe.close()
 
     def batch(self, ids: I64) -> None:
@@ -615,9 +651,11 @@ def announce(w: Windows, r: I64, k: I64) -> None:
         _resting[mapping] = rest - 1
         return
     probe = _Probe(w._store)
-    some = slice(None, None, max(1, len(r) // _SAMPLE))
-    cold = probe.cold(place_extents(w, r[some], k[some])[0])
-    probe.close()
+    try:
+        some = slice(None, None, max(1, len(r) // _SAMPLE))
+        cold = probe.cold(place_extents(w, r[some], k[some])[0])
+    finally:
+        probe.close()
     if not cold:
         _resting[mapping] = _CALM_MAX
         return
@@ -670,7 +708,11 @@ class _Probe:
             fd = os.open(store.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         except OSError:
             return
-        s = os.fstat(fd)
+        try:
+            s = os.fstat(fd)
+        except OSError:
+            os.close(fd)
+            return
         if (s.st_dev, s.st_ino) != (identity.device, identity.inode):  # another file took the name
             os.close(fd)
             return
@@ -685,16 +727,13 @@ class _Probe:
         try:
             for at in offsets.tolist():
                 os.preadv(self.fd, [self.buffer], at, os.RWF_NOWAIT)
-        except BlockingIOError:
-            return True
-        except OSError as e:
-            if e.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
-                raise
-            self.close()
+        except OSError as e:  # any: what is wrong with the file, reading it will tell
+            if e.errno in (errno.EOPNOTSUPP, errno.EINVAL):
+                self.close()
             return True
         return False
 
     def close(self) -> None:
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)

@@ -216,7 +216,7 @@ def parse(path: str, size: int, read: Read) -> Layout:
     """
 
     def bad(code: str, section: str, offset: int | None, detail: str) -> NoReturn:
-        raise CorruptError(path, section, offset, code, detail)
+        raise CorruptError(path, section, offset, code, detail) from None
 
     def get(offset: int, length: int, section: str) -> bytes:
         b = read(offset, length)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,13 +39,40 @@ class Query:
     from_: int | None
     to: int | None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Of many tickers as a bit each, so that what is pickled stays small."""
+        values = [getattr(self, f.name) for f in fields(self)]
+        bits = None
+        if self.tickers is not None and self.tickers.size and int(self.tickers[-1]) < 64 * self.tickers.size:
+            mask = np.zeros(int(self.tickers[-1]) + 1, bool)
+            mask[self.tickers] = True
+            bits = np.packbits(mask).tobytes()
+            values[[f.name for f in fields(self)].index("tickers")] = None
+        return _unpickled, (tuple(values), bits)
 
-def names(given: Names | None, what: str) -> tuple[str, ...]:
-    """One name or several, as a tuple."""
+
+def _unpickled(values: tuple[Any, ...], bits: bytes | None) -> Query:
+    query = Query(*values)
+    if bits is None:
+        return query
+    return replace(query, tickers=np.flatnonzero(np.unpackbits(np.frombuffer(bits, np.uint8))).astype(np.int64))
+
+
+class _NoBreakSetsError(NotFoundError):
+    """A break set of a file that has none."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} (the file has none; convert with --max-gap)"
+
+
+def names(given: Names | None, what: str, ordered: bool = False) -> tuple[str, ...]:
+    """One name or several, as a tuple. If their order matters, a set, whose own changes from run to run, is refused."""
     if given is None:
         return ()
     if isinstance(given, str):
         return (given,)
+    if ordered and isinstance(given, set | frozenset):
+        raise ArgumentError(f"{what} must be a list of names, in the order that arrays have; a set has none: {given!r}")
     try:
         out = tuple(given)
     except TypeError:
@@ -124,7 +151,7 @@ def make_query(
         inputs = "features"
     if targets is None and "targets" in groups:
         targets = "targets"
-    input_names, target_names = names(inputs, "inputs"), names(targets, "targets")
+    input_names, target_names = names(inputs, "inputs", ordered=True), names(targets, "targets", ordered=True)
     input_columns = columns_of(schema, input_names, "inputs")
     target_columns = columns_of(schema, target_names, "targets")
     if not input_columns:
@@ -151,7 +178,7 @@ def make_query(
     known_breaks = [b.name for b in schema.breaks]
     for name in break_names or ():
         if name not in known_breaks:
-            raise NotFoundError("break set", name, known_breaks)
+            raise (NotFoundError if known_breaks else _NoBreakSetsError)("break set", name, known_breaks)
 
     times: I64 | None = None
     if at is not None:

@@ -75,6 +75,41 @@ class Fold:
         return f"<wstore.Fold: {', '.join(shown)}>"
 
 
+# How views are made: what they pickle as, in place of the runs that they hold
+
+
+class Between(NamedTuple):
+    """A view on the windows whose anchor's time is in [from_, to), in the file's unit."""
+
+    from_: int | None
+    to: int | None
+
+
+class Cut(NamedTuple):
+    """A split's arguments: the ranges of test, valid and train; embargo and reach as (count, duration in the unit)."""
+
+    parts: tuple[tuple[Range, ...], ...]
+    embargo: tuple[int | None, int | None]
+    reach: tuple[int | None, int | None]
+
+
+class Part(NamedTuple):
+    """A part of a split: number `which` of the parts."""
+
+    cut: Cut
+    which: int
+
+
+Step = Between | Part
+
+
+def follow(w: Windows, step: Step) -> Windows:
+    """The view that a step makes of a view without a selection by number."""
+    if isinstance(step, Between):
+        return restrict(w, numbers_between(w, *step), step)
+    return _split_runs(w, step.cut, step.which)[step.which]
+
+
 # Label intervals
 
 
@@ -159,7 +194,7 @@ def _column_ends(w: Windows, column: int, code: I64, row: I64) -> I64:
 def duration(value: object, unit: Unit, what: str) -> int:
     """A duration in the file's unit, rounded up: a timedelta, or text such as "5d" (s, min, h, d, w)."""
     if isinstance(value, str):
-        m = re.fullmatch(r"\s*(\d+)\s*(s|min|h|d|w)\s*", value)
+        m = re.fullmatch(r"\s*(\d{1,999})\s*(s|min|h|d|w)\s*", value)
         if m is None:
             raise ArgumentError(f"{what}: {value!r} is not a duration such as '5d' (s, min, h, d, w)")
         return int(m[1]) * _SECONDS[m[2]] * _PER_SECOND[unit]
@@ -181,7 +216,7 @@ def duration(value: object, unit: Unit, what: str) -> int:
 
 
 def _count_or_duration(value: object, unit: Unit, what: str) -> tuple[int, None] | tuple[None, int]:
-    """A count, or a duration in the unit."""
+    """A count, or a duration in the unit; a longer one than an int64 can hold is as good as the longest."""
     if isinstance(value, bool | np.bool_):
         raise ArgumentError(f"{what}: {value!r} is neither a count nor a duration such as '5d'")
     if isinstance(value, int | np.integer) and not isinstance(value, np.timedelta64):
@@ -189,7 +224,7 @@ def _count_or_duration(value: object, unit: Unit, what: str) -> tuple[int, None]
         if n < 0:
             raise ArgumentError(f"{what} must not be negative, and is {n}")
         return n, None
-    return None, duration(value, unit, what)
+    return None, min(duration(value, unit, what), I64_MAX)
 
 
 def _ranges(given: Any, unit: Unit, what: str) -> list[Range]:
@@ -229,12 +264,11 @@ def split(w: Windows, train: Any, valid: Any, test: Any, embargo: object, reach:
             raise ArgumentError(
                 f"the ranges of splits must not overlap: {_text(a, unit)} of {left} and {_text(b, unit)} of {right} do"
             )
-    rows, time = (None, None) if reach is None else _count_or_duration(reach, unit, "reach")
-    label = label_of(w, rows, time, strict=True)
-    widen = _widener(w._store, *_count_or_duration(embargo, unit, "embargo"))
-    parts = [given["test"], given["valid"], given["train"]]
-    one = _split_runs if w._ids is None else _split_selected
-    tested, validated, trained = one(w, parts, label, widen)
+    far: tuple[int | None, int | None] = (None, None) if reach is None else _count_or_duration(reach, unit, "reach")
+    label_of(w, *far, strict=True)
+    parts = tuple(tuple(given[name]) for name in ("test", "valid", "train"))
+    cut = Cut(parts, _count_or_duration(embargo, unit, "embargo"), far)
+    tested, validated, trained = _split_runs(w, cut) if w._ids is None else _split_selected(w, cut)
     return Split(trained, validated, tested)
 
 
@@ -267,14 +301,15 @@ def _widener(store: Store, count: int | None, time: int | None) -> _Widen:
     return widen
 
 
-def _split_selected(w: Windows, parts: list[list[Range]], label: _Label, widen: _Widen) -> list[Windows]:
+def _split_selected(w: Windows, cut: Cut) -> list[Windows]:
     """Of a selection by number, window by window."""
+    label, widen = label_of(w, *cut.reach), _widener(w._store, *cut.embargo)
     every = range(len(w))
     times = w.locate(every)[1].view(np.int64)
     lo, hi = label_interval(w, every, label)
     thresholds: list[tuple[int, int]] = []
     out: list[Windows] = []
-    for ranges in parts:
+    for ranges in cut.parts:
         above = thresholds.copy()
         chosen = np.zeros(len(times), bool)
         for start, end in ranges:
@@ -292,11 +327,12 @@ def _split_selected(w: Windows, parts: list[list[Range]], label: _Label, widen: 
     return out
 
 
-def _split_runs(w: Windows, parts: list[list[Range]], label: _Label, widen: _Widen) -> list[Windows]:
-    """By intervals of window numbers."""
+def _split_runs(w: Windows, cut: Cut, last: int = 2) -> list[Windows]:
+    """By intervals of window numbers; the parts up to number `last`, which no later one has a part in."""
+    label, widen = label_of(w, *cut.reach), _widener(w._store, *cut.embargo)
     thresholds: list[tuple[int, int]] = []
     out: list[Windows] = []
-    for ranges in parts:
+    for which, ranges in enumerate(cut.parts[: last + 1]):
         above = thresholds.copy()
         kept: list[_index.Intervals] = []
         for start, end in ranges:
@@ -306,7 +342,7 @@ def _split_runs(w: Windows, parts: list[list[Range]], label: _Label, widen: _Wid
             if len(some[0]):
                 thresholds.append(widen(*_hull(w, some, label)))
             kept.append(some)
-        out.append(restrict(w, _index.union(kept)))
+        out.append(restrict(w, _index.union(kept), Part(cut, which)))
     return out
 
 
@@ -416,8 +452,11 @@ def cut(edges: I64, some: _index.Intervals) -> tuple[I64, I64, I64]:
     return e, lo - edges[e], hi - edges[e]
 
 
-def restrict(w: Windows, some: _index.Intervals) -> Windows:
-    """The windows of ascending, disjoint intervals of numbers, numbered anew: a view that holds runs, not numbers."""
+def restrict(w: Windows, some: _index.Intervals, step: Step) -> Windows:
+    """The windows of ascending, disjoint intervals of numbers, numbered anew: a view that holds runs, not numbers.
+
+    `step` says how to get at them again.
+    """
     runs = w._runs
     r, lo, hi = cut(runs.number, some)
     base, first = runs.base[r], None
@@ -425,7 +464,7 @@ def restrict(w: Windows, some: _index.Intervals) -> Windows:
         base = base + lo * runs.step
     else:
         first = runs.first[r] + lo
-    return w._with_runs(_index.Runs(ptr(hi - lo), runs.ticker[r], base, runs.step, runs.table, first))
+    return w._with_runs(_index.Runs(ptr(hi - lo), runs.ticker[r], base, runs.step, runs.table, first), step)
 
 
 # Walking forward
@@ -459,19 +498,20 @@ def anchor_times(w: Windows) -> I64:
 
 @dataclass(frozen=True)
 class _Length:
-    """A length of time: months of the file's zone, or an exact number of units."""
+    """A length of time: months of the file's zone, or an exact number of units; and as it was given."""
 
     months: int
     units: int
+    given: object
 
 
 def _length(value: object, unit: Unit, what: str) -> _Length:
-    m = re.fullmatch(r"\s*(\d+)\s*(mo|y)\s*", value) if isinstance(value, str) else None
+    m = re.fullmatch(r"\s*(\d{1,999})\s*(mo|y)\s*", value) if isinstance(value, str) else None
     if m is not None:
-        out = _Length(int(m[1]) * (12 if m[2] == "y" else 1), 0)
+        out = _Length(int(m[1]) * (12 if m[2] == "y" else 1), 0, value)
     else:
         try:
-            out = _Length(0, duration(value, unit, what))
+            out = _Length(0, duration(value, unit, what), value)
         except ArgumentError:
             raise ArgumentError(
                 f"{what}: {value!r} is not a length of time such as '1mo' (h, d, w, mo, y), nor a number of times"
@@ -506,7 +546,7 @@ class _Clock:
             # fold=0: a time that exists twice is the first; one that doesn't is taken by the offset before the gap
             moved = local.replace(year=year, month=month + 1, day=day, fold=0).astimezone(dt.UTC)
         except (OverflowError, ValueError, calendar.IllegalMonthError) as e:
-            raise ArgumentError(f"a fold would lie outside the years 1 to 9999, from {times} × {length} on") from e
+            raise ArgumentError(f"a fold would lie outside the years 1 to 9999: {times} × {length.given!r}") from e
         since = moved - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
         return (since.days * 86400 + since.seconds) * self.per + rest
 

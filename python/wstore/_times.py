@@ -48,9 +48,11 @@ def _ratio(dtype: np.dtype[Any], unit: Unit) -> tuple[int, int]:
     return num // common, den // common
 
 
-def _plain(a: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Years and months have no fixed length, days do; and 1 as the unit's multiple."""
+def _plain(a: npt.NDArray[Any], unit: Unit) -> npt.NDArray[Any]:
+    """Years and months have no fixed length, days do; and 1 as the unit's multiple. Without a unit it is the file's."""
     name, multiple = np.datetime_data(a.dtype)
+    if name == "generic":  # as np.datetime64("NaT") is
+        return a.astype(f"M8[{unit}]")
     if name in ("Y", "M"):
         return a.astype("M8[D]")
     return a if multiple == 1 else a.astype(f"M8[{name}]")
@@ -97,7 +99,7 @@ def ceil_time(value: object, unit: Unit) -> int:
     t = _scalar(value)
     if isinstance(t, int):
         return t
-    a = _plain(np.asarray(t))
+    a = _plain(np.asarray(t), unit)
     num, den = _ratio(a.dtype, unit)
     return -(-int(a.astype(np.int64)) * num // den)
 
@@ -135,7 +137,7 @@ def exact_times(values: object, unit: Unit, nat: bool = False) -> tuple[I64, npt
     missing = np.isnat(a)
     if missing.any() and not nat:
         raise ArgumentError("a time is NaT")
-    a = _plain(a)
+    a = _plain(a, unit)
     num, den = _ratio(a.dtype, unit)
     counts = a.astype(np.int64)
     if den == 1:

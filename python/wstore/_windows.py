@@ -160,13 +160,13 @@ class Windows:
     store is closed. ``w[a:b]`` is a selection, and costs no memory per window.
 
     Memory is a few dozen bytes per run of consecutive anchors (`nbytes_index`), whatever the number of windows. A
-    Windows may be used by any number of threads. It pickles as its file's path and its query.
+    Windows may be used by any number of threads. It pickles as its file's path, its query and how it was split, and a
+    selection's numbers.
     """
 
     __slots__ = (
         "__weakref__",
         "_bucket",
-        "_cut",
         "_fast",
         "_group_x",
         "_group_y",
@@ -179,6 +179,7 @@ class Windows:
         "_spots",
         "_step_x",
         "_step_y",
+        "_steps",
         "_store",
         "_table",
         "_table_first",
@@ -197,7 +198,7 @@ class Windows:
         inputs = columns_of(schema, query.inputs, "inputs")
         targets = columns_of(schema, query.targets, "targets")
         optional = {*columns_of(schema, query.optional, "optional", once=False)}
-        self._cut = False
+        self._steps: tuple[_splits.Step, ...] = ()  # from all of the query's windows to these runs
         missing = store._layout.index.missing
         self._x = _side(store, flat, inputs, 0, ((query.lookback, 1),), None)
         self._x.optional = any(c in optional and c in missing for c in inputs)
@@ -320,7 +321,7 @@ class Windows:
         return f"<wstore.Windows: {len(self):,}{selected}, {shapes}, {how}; {', '.join(parts)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._store, self._query, self._ids, self._runs if self._cut else None)
+        return _rebuild, (self._store, self._query, self._ids, self._steps)
 
     # Windows by number
 
@@ -346,7 +347,7 @@ class Windows:
         elif i < 0:
             i += self._n
         if not 0 <= i < self._n:
-            raise self._range(i)
+            raise self._range(i if i >= 0 else i - self._n)
         bucket = i >> self._shift
         r = self._bucket[bucket]
         last = self._bucket[bucket + 1]
@@ -584,8 +585,8 @@ class Windows:
         unit = self._store.unit
         lo = None if from_ is None else ceil_time(from_, unit)
         hi = None if to is None else ceil_time(to, unit)
-        if self._cut and self._ids is None:
-            return _splits.restrict(self, _splits.numbers_between(self, lo, hi))
+        if self._steps and self._ids is None:
+            return _splits.follow(self, _splits.Between(lo, hi))
         if self._ids is not None:
             times = self.locate(range(len(self)))[1].view(np.int64)
             keep = np.ones(times.shape, bool)
@@ -630,10 +631,10 @@ class Windows:
         other._ids = ids
         return other
 
-    def _with_runs(self, runs: _index.Runs) -> Windows:
-        """The same query's windows, but only those of these runs."""
+    def _with_runs(self, runs: _index.Runs, step: _splits.Step) -> Windows:
+        """The same query's windows, but only those of these runs, which a step leads to."""
         other = self._with_ids(None)
-        other._cut = True
+        other._steps = (*self._steps, step)
         other._prepare(runs)
         return other
 
@@ -780,10 +781,10 @@ class Windows:
         return statistics(self)
 
 
-def _rebuild(store: Store, query: Query, ids: I64 | range | None, runs: _index.Runs | None) -> Windows:
+def _rebuild(store: Store, query: Query, ids: I64 | range | None, steps: tuple[_splits.Step, ...]) -> Windows:
     w = Windows(store, query)
-    if runs is not None:
-        w = w._with_runs(runs)
+    for step in steps:
+        w = _splits.follow(w, step)
     return w if ids is None else w._with_ids(ids)
 
 

@@ -77,6 +77,7 @@ def _mix_many(z: U64) -> U64:
 
 def key(seed: int, epoch: int, stream: int) -> int:
     """The key of a permutation, 64 bits. Seed and epoch are any 64-bit integers, negative ones as two's complement."""
+    seed, epoch, stream = operator.index(seed), operator.index(epoch), operator.index(stream)
     k = _mix(_mix((seed + _G) & _MASK) ^ epoch & _MASK)
     return _mix(k + _G * (stream + 1) & _MASK)
 
@@ -97,12 +98,12 @@ def _round_keys(keys: U64) -> U64:
 
 def permute(n: int, k: int, i: Any) -> I64:
     """The permutation of [0, n) with key k: the numbers at positions `i`, ints in an array of any shape."""
-    return _permuted(n, np.array([k & _MASK], np.uint64), None, i, False)
+    return _permuted(operator.index(n), np.array([operator.index(k) & _MASK], np.uint64), None, i, False)
 
 
 def unpermute(n: int, k: int, i: Any) -> I64:
     """The inverse of :func:`permute`: the positions at which numbers come."""
-    return _permuted(n, np.array([k & _MASK], np.uint64), None, i, True)
+    return _permuted(operator.index(n), np.array([operator.index(k) & _MASK], np.uint64), None, i, True)
 
 
 def _permuted(n: int, keys: U64, which: npt.NDArray[np.intp] | None, i: Any, backwards: bool) -> I64:
@@ -365,8 +366,9 @@ def chunk_size(lookback: int, stride: int, row_bytes: int, group_bytes: int | No
     bytes of the groups that the inputs and targets touch.
     """
     group_bytes = _integer("group_bytes", GROUP_BYTES if group_bytes is None else group_bytes, 1, N_MAX)
-    for what, value in (("lookback", lookback), ("stride", stride), ("row_bytes", row_bytes)):
-        _integer(what, value, 1, N_MAX)
+    lookback = _integer("lookback", lookback, 1, N_MAX)
+    stride = _integer("stride", stride, 1, N_MAX)
+    row_bytes = _integer("row_bytes", row_bytes, 1, N_MAX)
     w = -(-max(-(-65536 // row_bytes), lookback) // stride)
     return w, max(1, group_bytes // (w * stride * row_bytes))
 
@@ -390,14 +392,15 @@ class Share:
     tail: Tail = "keep"
 
     def __post_init__(self) -> None:
-        for what, least, most in (
-            ("n", 0, N_MAX),
-            ("batch", 1, N_MAX),
-            ("start", 0, self.n),
-            ("world", 1, N_MAX),
-        ):
-            _integer(what, getattr(self, what), least, most)
-        _integer(f"rank (of a world of {self.world})", self.rank, 0, self.world - 1)
+        def keep(what: str, least: int, most: int, text: str = "") -> None:
+            # An int of Python's, with which sums don't overflow, whatever integer was given.
+            object.__setattr__(self, what, _integer(what + text, getattr(self, what), least, most))
+
+        keep("n", 0, N_MAX)
+        keep("batch", 1, N_MAX)
+        keep("start", 0, self.n)
+        keep("world", 1, N_MAX)
+        keep("rank", 0, self.world - 1, f" (of a world of {self.world})")
         if self.tail not in get_args(Tail):
             raise ArgumentError(f"tail must be 'keep', 'drop' or 'pad', not {self.tail!r}")
         if self.tail == "keep" and self.world > 1:
@@ -417,6 +420,7 @@ class Share:
 
     def span(self, step: int) -> tuple[int, int]:
         """The positions [from, to) of a step's batch; of a short one of tail "keep" those below n."""
+        step = operator.index(step)
         if not 0 <= step < self.steps:
             raise ArgumentError(f"step {step} is not among [0, {self.steps})")
         first = self.start + (step * self.world + self.rank) * self.batch
@@ -433,7 +437,7 @@ class Share:
 
     def next(self, step: int) -> int:
         """The position, the same for each rank, at which to go on after a step."""
-        return min(self.n, self.start + (step + 1) * self.world * self.batch)
+        return min(self.n, self.start + (operator.index(step) + 1) * self.world * self.batch)
 
 
 def order_fingerprint(windows: bytes, name: str, n: int, seed: int, chunk: int = 0, chunks_per_group: int = 0) -> bytes:
@@ -441,6 +445,9 @@ def order_fingerprint(windows: bytes, name: str, n: int, seed: int, chunk: int =
 
     `windows` is the windows' fingerprint, `name` one of sequential, exact, blocked, by_time-sequential, by_time-exact.
     """
+    n, seed = _integer("n", n, 0, N_MAX), _integer("seed", seed, -(1 << 63), _MASK)
+    chunk = _integer("chunk", chunk, 0, N_MAX)
+    chunks_per_group = _integer("chunks_per_group", chunks_per_group, 0, N_MAX)
     h = hashlib.sha256(b"wstore-order-1\n" + windows)
     raw = name.encode()
     h.update(len(raw).to_bytes(8, "little") + raw)

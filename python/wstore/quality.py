@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import orders
-from ._batches import OrderName, make_order
+from ._batches import OrderName, is_by_time, make_order
 from ._format import I64
-from ._query import columns_of
+from ._query import columns_of, integer
 from .errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def order_quality(
     input's); windows where it is missing count as average. `values`: instead, a number for each window, such as a
     loss. Takes 8 bytes a window and more, for a while.
     """
-    if order.startswith("by_time"):
+    if is_by_time(order):
         raise ArgumentError("orders by time are not meant to mix times: order must be blocked, exact or sequential")
     n = len(w)
     if values is None:
@@ -135,8 +135,8 @@ def quality(
 
     `positions` are of anchors; two windows overlap if theirs are less than `lookback` apart.
     """
-    n = order.n
-    if batch < 1 or n < 2 * batch:
+    n, batch = order.n, integer("batch", batch, 1)
+    if n < 2 * batch:
         raise ArgumentError(f"a report needs at least two batches of {batch}: there are {n} windows")
     mean, spread = float(values.mean()), float(values.var())
     if not spread > 0:

@@ -31,7 +31,7 @@ F64 = npt.NDArray[np.float64]
 _PIECE = 1 << 14
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Moments:
     """Of each of some columns: how many cells are present, their mean, sum of squared deviations, minimum and maximum.
 
@@ -44,6 +44,17 @@ class Moments:
     m2: F64
     min: F64
     max: F64
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        return self.columns == other.columns and all(
+            np.array_equal(getattr(self, f), getattr(other, f), equal_nan=True)
+            for f in ("count", "mean", "m2", "min", "max")
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.columns, tuple(self.count.tolist())))
 
     @property
     def std(self) -> F64:
@@ -177,7 +188,7 @@ def _ticker_pieces(ticker: I64, lo: I64, hi: I64) -> Iterator[tuple[int, I64, I6
             yield t, at[a:b], until[a:b]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Standardizer:
     """Takes the mean off and divides by the standard deviation, column by column (the last axis).
 
@@ -196,11 +207,21 @@ class Standardizer:
         object.__setattr__(self, "mean", mean)
         object.__setattr__(self, "std", std)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Standardizer):
+            return NotImplemented
+        return np.array_equal(self.mean, other.mean) and np.array_equal(self.std, other.std)
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.mean.tolist()), tuple(self.std.tolist())))
+
     @classmethod
     def fit(cls, windows: Windows, of: Literal["inputs", "targets"] = "inputs") -> Standardizer:
         """From training windows: their inputs, or their targets."""
         if of not in ("inputs", "targets"):
             raise ArgumentError(f"of must be 'inputs' or 'targets', not {of!r}")
+        if not len(windows):
+            raise ArgumentError("there are no windows to fit to: is the range right that they are from?")
         found = statistics(windows)
         moments = found.inputs if of == "inputs" else found.targets
         if moments is None:

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/wstore/wstore/internal/f32"
 )
@@ -43,9 +44,17 @@ func (w *Windows) gather(ids []int, x, y []float32) error {
 	}
 	var wg sync.WaitGroup
 	errs := make([]error, workers)
+	// Each takes the next few windows when it is done: one that is woken late holds up nobody.
+	var next atomic.Int64
 	share := func(k int) {
-		from, to := k*len(ids)/workers, (k+1)*len(ids)/workers
-		errs[k] = w.gatherMapped(ids[from:to], x[from*nx:to*nx], y[from*ny:to*ny])
+		for errs[k] == nil {
+			from := int(next.Add(ahead)) - ahead
+			if from >= len(ids) {
+				return
+			}
+			to := min(from+ahead, len(ids))
+			errs[k] = w.gatherMapped(ids[from:to], x[from*nx:to*nx], y[from*ny:to*ny])
+		}
 	}
 	for k := 1; k < workers; k++ {
 		wg.Go(func() { share(k) })

@@ -39,22 +39,21 @@ func (w *Windows) gather(ids []int, x, y []float32) error {
 	}
 	nx, ny := w.inputs.layout.Size(), w.targets.layout.Size()
 	workers := min(runtime.GOMAXPROCS(0), 1+(len(x)+len(y))/gatherGrain, max(len(ids), 1))
-	if workers == 1 {
-		return w.gatherMapped(ids, x, y)
-	}
 	var wg sync.WaitGroup
 	errs := make([]error, workers)
 	// Each takes the next few windows when it is done: one that is woken late holds up nobody.
 	var next atomic.Int64
 	share := func(k int) {
-		for errs[k] == nil {
-			from := int(next.Add(ahead)) - ahead
-			if from >= len(ids) {
-				return
+		errs[k] = w.s.guard(func() error {
+			for {
+				from := int(next.Add(ahead)) - ahead
+				if from >= len(ids) {
+					return nil
+				}
+				to := min(from+ahead, len(ids))
+				w.gatherFew(ids[from:to], x[from*nx:to*nx], y[from*ny:to*ny])
 			}
-			to := min(from+ahead, len(ids))
-			errs[k] = w.gatherMapped(ids[from:to], x[from*nx:to*nx], y[from*ny:to*ny])
-		}
+		})
 	}
 	for k := 1; k < workers; k++ {
 		wg.Go(func() { share(k) })
@@ -81,36 +80,31 @@ func packed(have, n, size int) bool {
 // the tables of places out of the cache, and looking them up one behind the other would wait for memory each time.
 const ahead = 32
 
-func (w *Windows) gatherMapped(ids []int, x, y []float32) error {
-	return w.s.guard(func() error {
-		var places [ahead]struct {
-			ticker int
-			anchor int64
-			x, y   int64 // elements at which the rows of the first piece start
+// gatherFew copies at most ahead windows from the mapping.
+func (w *Windows) gatherFew(ids []int, x, y []float32) {
+	var places [ahead]struct {
+		ticker int
+		anchor int64
+		x, y   int64 // elements at which the rows of the first piece start
+	}
+	nx, ny := w.inputs.layout.Size(), w.targets.layout.Size()
+	some := places[:len(ids)]
+	for k := range some {
+		p := &some[k]
+		p.ticker, p.anchor = w.ix.Locate(ids[k])
+		p.x = w.s.offset(p.ticker, w.inputs.pieces[0].group, p.anchor-w.lookback+1) >> 2
+		if ny > 0 {
+			p.y = w.s.offset(p.ticker, w.targets.pieces[0].group, p.anchor+w.first) >> 2
 		}
-		nx, ny := w.inputs.layout.Size(), w.targets.layout.Size()
-		for len(ids) > 0 {
-			some := places[:min(ahead, len(ids))]
-			for k := range some {
-				p := &some[k]
-				p.ticker, p.anchor = w.ix.Locate(ids[k])
-				p.x = w.s.offset(p.ticker, w.inputs.pieces[0].group, p.anchor-w.lookback+1) >> 2
-				if ny > 0 {
-					p.y = w.s.offset(p.ticker, w.targets.pieces[0].group, p.anchor+w.first) >> 2
-				}
-			}
-			for k := range some {
-				p := &some[k]
-				w.s.copySide(&w.inputs, x[:nx], p.ticker, p.anchor-w.lookback+1, p.x)
-				if ny > 0 {
-					w.s.copySide(&w.targets, y[:ny], p.ticker, p.anchor+w.first, p.y)
-				}
-				x, y = x[nx:], y[ny:]
-			}
-			ids = ids[len(some):]
+	}
+	for k := range some {
+		p := &some[k]
+		w.s.copySide(&w.inputs, x[:nx], p.ticker, p.anchor-w.lookback+1, p.x)
+		if ny > 0 {
+			w.s.copySide(&w.targets, y[:ny], p.ticker, p.anchor+w.first, p.y)
 		}
-		return nil
-	})
+		x, y = x[nx:], y[ny:]
+	}
 }
 
 // copySide copies one side of one window from the mapping; at is the element of its first row in the first piece's group.

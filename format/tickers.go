@@ -11,6 +11,12 @@ type Tickers struct {
 	Rows     []int64
 }
 
+// Piece is the piece of a calendar that holds a ticker's times. Tickers with equal pieces have the same times.
+type Piece struct{ Calendar, First, Rows int64 }
+
+// Piece returns the piece of ticker i.
+func (t *Tickers) Piece(i int) Piece { return Piece{t.Calendar[i], t.First[i], t.Rows[i]} }
+
 // AppendTickers appends the bytes of `TICK`.
 func AppendTickers(dst []byte, t *Tickers) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(len(t.Names)))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"sync"
@@ -244,15 +243,7 @@ func TestBatchesTruncated(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a mapped file can't be truncated there")
 	}
-	const inChild = "WSTORE_TEST_TRUNCATE_BATCHES"
-	if os.Getenv(inChild) == "" {
-		self, err := os.Executable()
-		require.NoError(t, err)
-		c := exec.Command(self, "-test.run=^"+t.Name()+"$", "-test.v")
-		c.Env = append(os.Environ(), inChild+"=1")
-		out, err := c.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		require.Contains(t, string(out), "the process lives")
+	if !inChild(t) {
 		return
 	}
 	for _, access := range []reader.Access{reader.Map, reader.Read} {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -131,4 +132,21 @@ func windows(t testing.TB, s *reader.Store, q reader.Query) *reader.Windows {
 func rename(t *testing.T, path string, b []byte) {
 	t.Helper()
 	require.NoError(t, os.Rename(save(t, filepath.Dir(path), b), path))
+}
+
+// inChild runs the test anew in a process of its own, which must log that it lives, and reports whether this is that
+// process.
+func inChild(t *testing.T) bool {
+	const mark = "WSTORE_TEST_IN_CHILD"
+	if os.Getenv(mark) != "" {
+		return true
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	c := exec.Command(self, "-test.run=^"+t.Name()+"$", "-test.v")
+	c.Env = append(os.Environ(), mark+"=1")
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "the process lives")
+	return false
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -189,15 +188,7 @@ func TestTruncatedWhileMapped(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a mapped file can't be truncated there")
 	}
-	const inChild = "WSTORE_TEST_TRUNCATE"
-	if os.Getenv(inChild) == "" {
-		self, err := os.Executable()
-		require.NoError(t, err)
-		c := exec.Command(self, "-test.run=^"+t.Name()+"$", "-test.v")
-		c.Env = append(os.Environ(), inChild+"=1")
-		out, err := c.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		require.Contains(t, string(out), "the process lives")
+	if !inChild(t) {
 		return
 	}
 

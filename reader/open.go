@@ -240,9 +240,7 @@ func (s *Store) readInto(b []byte, off int64) error {
 	case n == len(b):
 		return nil
 	case errors.Is(err, io.EOF):
-		return &format.CorruptError{
-			Path: s.path, Offset: off + int64(n), Code: format.Truncated, Detail: "it became shorter while it was open; open it again",
-		}
+		return s.shorter(off + int64(n))
 	}
 	return fmt.Errorf("reading %d bytes at %d of %s: %w", len(b), off, s.path, err)
 }
@@ -436,9 +434,16 @@ func (s *Store) guard(f func() error) error {
 	}
 	info, err := s.file.Stat()
 	if err == nil && info.Size() < s.size {
-		return &format.CorruptError{Path: s.path, Offset: info.Size(), Code: format.Truncated, Detail: "it became shorter while it was open"}
+		return s.shorter(info.Size())
 	}
 	return err
+}
+
+// shorter is the error of a file that ends at a byte now.
+func (s *Store) shorter(end int64) error {
+	return &format.CorruptError{
+		Path: s.path, Offset: end, Code: format.Truncated, Detail: "it became shorter while it was open; open it again",
+	}
 }
 
 func (s *Store) notFound(kind, name string, names []string) error {

@@ -364,11 +364,9 @@ func (s *Store) resolveTimes(q *Query, iq *index.Query, failed *error) {
 	}
 	slices.Sort(at)
 	at = slices.Compact(at)
-	type piece struct{ calendar, first, rows int64 }
-	known := map[piece][]int64{} // tickers with the same times have the same rows
+	known := map[format.Piece][]int64{} // tickers with the same times have the same rows
 	iq.At = func(t int) []int64 {
-		tk := s.meta.Tickers
-		key := piece{tk.Calendar[t], tk.First[t], tk.Rows[t]}
+		key := s.meta.Tickers.Piece(t)
 		rows, ok := known[key]
 		if !ok {
 			have := times(t)

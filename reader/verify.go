@@ -291,11 +291,10 @@ func (s *Store) verifyDigest(ctx context.Context) error {
 	lists := s.breakLists()
 	groups := len(m.Schema.Groups)
 	sums, breaks := make([][]byte, groups), make([][]int64, len(lists))
-	type piece struct{ calendar, first, rows int64 }
-	known := map[piece]uint64{}
+	known := map[format.Piece]uint64{}
 	var buf []byte
 	err := s.eachTimes(ctx, func(t int, times []int64) error {
-		key := piece{m.Tickers.Calendar[t], m.Tickers.First[t], m.Tickers.Rows[t]}
+		key := m.Tickers.Piece(t)
 		hash, ok := known[key]
 		if !ok {
 			buf = f32.AppendInt64(buf[:0], times)

@@ -165,12 +165,10 @@ func onlyDates(s *reader.Store, v *reader.View) (bool, error) {
 		return false, nil
 	}
 	dates := true
-	type piece struct{ calendar, first, rows int64 }
-	seen := map[piece]bool{} // many tickers share their times
+	seen := map[format.Piece]bool{} // many tickers share their times
 	err := v.Guard(func() error {
 		for t := range s.Tickers() {
-			tk := s.Meta().Tickers
-			key := piece{tk.Calendar[t], tk.First[t], tk.Rows[t]}
+			key := s.Meta().Tickers.Piece(t)
 			if seen[key] {
 				continue
 			}

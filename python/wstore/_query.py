@@ -58,13 +58,6 @@ def _unpickled(values: tuple[Any, ...], bits: bytes | None) -> Query:
     return replace(query, tickers=np.flatnonzero(np.unpackbits(np.frombuffer(bits, np.uint8))).astype(np.int64))
 
 
-class _NoBreakSetsError(NotFoundError):
-    """A break set of a file that has none."""
-
-    def __str__(self) -> str:
-        return f"{super().__str__()} (the file has none; convert with --max-gap)"
-
-
 def names(given: Names | None, what: str, ordered: bool = False) -> tuple[str, ...]:
     """One name or several, as a tuple. If their order matters, a set, whose own changes from run to run, is refused."""
     if given is None:
@@ -178,7 +171,7 @@ def make_query(
     known_breaks = [b.name for b in schema.breaks]
     for name in break_names or ():
         if name not in known_breaks:
-            raise (NotFoundError if known_breaks else _NoBreakSetsError)("break set", name, known_breaks)
+            raise NotFoundError("break set", name, known_breaks)
 
     times: I64 | None = None
     if at is not None:

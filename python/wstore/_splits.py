@@ -26,7 +26,7 @@ import numpy.typing as npt
 from . import _index
 from ._format import I64, Unit, ptr
 from ._query import columns_of
-from ._times import I64_MAX, I64_MIN, as_datetime, ceil_time
+from ._times import I64_MAX, I64_MIN, PER_SECOND, as_datetime, ceil_time
 from .errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 Bools = npt.NDArray[np.bool_]
 Range = tuple[int | None, int | None]
 
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 # Windows whose label ends are read from a column at once.
 _PIECE = 1 << 18
@@ -197,7 +196,7 @@ def duration(value: object, unit: Unit, what: str) -> int:
         m = re.fullmatch(r"\s*(\d{1,999})\s*(s|min|h|d|w)\s*", value)
         if m is None:
             raise ArgumentError(f"{what}: {value!r} is not a duration such as '5d' (s, min, h, d, w)")
-        return int(m[1]) * _SECONDS[m[2]] * _PER_SECOND[unit]
+        return int(m[1]) * _SECONDS[m[2]] * PER_SECOND[unit]
     if isinstance(value, np.timedelta64):
         name, multiple = np.datetime_data(value.dtype)
         if np.isnat(value) or name in ("Y", "M", "generic"):
@@ -205,9 +204,9 @@ def duration(value: object, unit: Unit, what: str) -> int:
         parts = {"m": 60, "h": 3600, "D": 86400, "W": 604800, "s": 1}
         ticks = int(value.astype(np.int64)) * multiple
         per = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}.get(name, 1)
-        n = -(-ticks * parts.get(name, 1) * _PER_SECOND[unit] // per)
+        n = -(-ticks * parts.get(name, 1) * PER_SECOND[unit] // per)
     elif isinstance(value, dt.timedelta):
-        n = -(-(value // dt.timedelta(microseconds=1)) * _PER_SECOND[unit] // 10**6)
+        n = -(-(value // dt.timedelta(microseconds=1)) * PER_SECOND[unit] // 10**6)
     else:
         raise ArgumentError(f"{what}: {value!r} is not a duration: give a timedelta or text such as '5d'")
     if n < 0:
@@ -525,7 +524,7 @@ class _Clock:
     """Adds lengths to instants, int in the unit, in the file's zone."""
 
     def __init__(self, zone: str, unit: Unit) -> None:
-        self.per = _PER_SECOND[unit]
+        self.per = PER_SECOND[unit]
         try:
             self.zone: dt.tzinfo = ZoneInfo(zone) if zone else dt.UTC
         except (ZoneInfoNotFoundError, ValueError, OSError) as e:
@@ -612,7 +611,7 @@ def _by_count(w: Windows, times: I64, every: Any, train: Any, valid: Any, start:
 
 def _year(year: int, unit: Unit) -> int:
     """The instant at which a year begins, in UTC."""
-    return int(np.datetime64(f"{year:04d}", "s").astype(np.int64)) * _PER_SECOND[unit]
+    return int(np.datetime64(f"{year:04d}", "s").astype(np.int64)) * PER_SECOND[unit]
 
 
 def _by_length(w: Windows, times: I64, every: Any, train: Any, valid: Any, start: int | None) -> _Bounds:

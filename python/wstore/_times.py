@@ -18,7 +18,7 @@ from .errors import ArgumentError
 
 I64_MIN, I64_MAX = -(1 << 63), (1 << 63) - 1
 
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 # numpy's units as (seconds, parts of a second)
 _UNITS = {
     "W": (604800, 1),
@@ -43,7 +43,7 @@ _HINT = "give a numpy.datetime64, a datetime, ISO text such as '2020-01-31T09:30
 def _ratio(dtype: np.dtype[Any], unit: Unit) -> tuple[int, int]:
     """A count of this datetime64 type times the first, over the second, is one in the file's unit. One of them is 1."""
     seconds, parts = _UNITS[np.datetime_data(dtype)[0]]
-    num, den = seconds * _PER_SECOND[unit], parts
+    num, den = seconds * PER_SECOND[unit], parts
     common = math.gcd(num, den)
     return num // common, den // common
 

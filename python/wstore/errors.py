@@ -79,6 +79,8 @@ class NotFoundError(WstoreError, KeyError):
             shown = ", ".join(repr(k) for k in self.known[:20])
             more = f", … ({len(self.known)} in all)" if len(self.known) > 20 else ""
             text += f" (known: {shown}{more})"
+        elif self.kind == "break set":
+            text += " (the file has none; convert with --max-gap)"
         return text
 
     def __reduce__(self) -> tuple[Any, ...]:

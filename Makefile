@@ -12,7 +12,10 @@ FUZZSHORT ?= 5000x
 
 DEMO := build/demo.wst
 # Recursive, so that the environment is built only by the targets that use it.
-PY = $(shell $(PYTHON) tools/pyenv)
+PY       = $(shell $(PYTHON) tools/pyenv)
+PY_TORCH = $(shell $(PYTHON) tools/pyenv torch)
+PY_BENCH = $(shell $(PYTHON) tools/pyenv bench)
+UV      ?= uv
 # What is Python.
 PYTHONS = python bench tools/pyenv tools/wheel-check
 # The packages whose tests depend on the word size, the byte order or on other goroutines:
@@ -20,7 +23,7 @@ PYTHONS = python bench tools/pyenv tools/wheel-check
 CODE = $(shell go list ./... | grep -v -e /internal/lint -e /internal/doctest -e /tools/)
 
 .PHONY: help build demo test test-go test-python test-wheel test-all race fuzz fuzz-short cross test-386 lint \
-	bench bench-beyond-ram order-quality notices docs fmt clean
+	bench bench-beyond-ram order-quality locks notices docs fmt clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -107,6 +110,12 @@ bench-beyond-ram: ## Shuffled epochs of files larger than memory, Go and Python;
 
 order-quality: build ## How well each order mixes windows: the tables in docs/orders.md
 	WSTORE=$(CURDIR)/bin/wstore PYTHONPATH=$(CURDIR)/python $(or $(PY),$(error no Python environment, see above)) bench/order_quality.py
+
+locks: ## Choose the versions of the Python packages anew; needs uv
+	@for e in test torch bench; do \
+		$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+			python/requirements-$$e.in -o python/requirements-$$e.txt; \
+	done
 
 notices: ## Write THIRD_PARTY_NOTICES anew
 	go run ./tools/notices -w

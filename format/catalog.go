@@ -13,9 +13,11 @@ import (
 const (
 	TagBlocks     = "BLKS"
 	TagCalendars  = "CALS"
+	TagCategories = "CATS"
 	TagDigest     = "DGST"
 	TagProvenance = "PROV"
 	TagSchema     = "SCHM"
+	TagAttributes = "STAT"
 	TagTickers    = "TICK"
 	TagIndex      = "WIDX"
 )
@@ -29,7 +31,7 @@ const (
 // tagFlags holds the flags that each known section has.
 var tagFlags = map[string]uint32{
 	TagBlocks: FlagRequired, TagCalendars: FlagRequired, TagDigest: FlagRequired, TagProvenance: FlagSafeToCopy,
-	TagSchema: FlagRequired, TagTickers: FlagRequired, TagIndex: FlagRequired,
+	TagSchema: FlagRequired, TagTickers: FlagRequired, TagIndex: FlagRequired, TagCategories: 0, TagAttributes: 0,
 }
 
 // Section is an entry of the catalog, SPEC section 4.

@@ -63,6 +63,14 @@ func TestFilesOfAnotherEncoder(t *testing.T) {
 		require.Equal(t, section("BLKS"), format.AppendBlocks(nil, m.Blocks, len(c.Tickers)))
 		require.Equal(t, section("WIDX"), format.AppendIndex(nil, m.Index))
 		require.Equal(t, section("DGST"), m.Digest[:])
+		require.Equal(t, len(c.Categories) > 0, m.Section("CATS") != nil)
+		if len(c.Categories) > 0 {
+			require.Equal(t, section("CATS"), format.AppendCategories(nil, m.Categories))
+		}
+		require.Equal(t, len(c.Attributes) > 0, m.Section("STAT") != nil)
+		if len(c.Attributes) > 0 {
+			require.Equal(t, section("STAT"), format.AppendAttributes(nil, m.Attributes))
+		}
 		require.Equal(t, b[m.Layout.Catalog:], format.AppendCatalog(nil, m.Sections))
 		require.Equal(t, b[:512], format.AppendSlot(nil, m.Newest))
 
@@ -261,6 +269,7 @@ func TestHostileCounts(t *testing.T) {
 	many := craft.Uvarints(1<<62, 1<<40, 1<<40)
 	s := &format.Schema{Groups: []format.Group{{Name: "g", DType: format.Float32, Columns: []format.Column{{Name: "c"}}}}}
 	none := &format.Tickers{}
+	texts := []byte{1, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 0} // 2^24-1 of column 0
 	for what, f := range map[string]func() error{
 		"tickers":   func() error { _, err := format.DecodeTickers(huge, 0); return err },
 		"calendars": func() error { _, err := format.DecodeCalendars(huge, 0); return err },
@@ -268,8 +277,19 @@ func TestHostileCounts(t *testing.T) {
 			_, err := format.DecodeBlocks(append(make([]byte, 8), huge...), 0, &format.Tickers{Names: make([]string, 1<<23)}, s)
 			return err
 		},
-		"index": func() error { _, err := format.DecodeIndex(many, 0, none, s); return err },
-		"list":  func() error { _, err := format.DecodeIndex(append([]byte{1}, many...), 0, none, s); return err },
+		"index":      func() error { _, err := format.DecodeIndex(many, 0, none, s); return err },
+		"list":       func() error { _, err := format.DecodeIndex(append([]byte{1}, many...), 0, none, s); return err },
+		"categories": func() error { _, err := format.DecodeCategories(texts, 0, s); return err },
+		"columns":    func() error { _, err := format.DecodeCategories([]byte{255, 255, 255, 255}, 0, s); return err },
+		"attributes": func() error { _, err := format.DecodeAttributes([]byte{255, 255, 0, 0}, 0, 1); return err },
+		"codes": func() error {
+			_, err := format.DecodeAttributes([]byte{1, 0, 0, 0, 1, 0, 'a', 1, 0, 0, 0, 0}, 0, 1<<24)
+			return err
+		},
+		"numbers": func() error {
+			_, err := format.DecodeAttributes([]byte{1, 0, 0, 0, 1, 0, 'a', 2}, 0, 1<<24)
+			return err
+		},
 		"schema": func() error {
 			_, err := format.DecodeSchema([]byte{0, 0, 0, 0, 255, 255, 255, 255, 0, 0}, 0)
 			return err
@@ -538,6 +558,18 @@ func TestDigest(t *testing.T) {
 		[]byte("wstore-digest-1\n"), u64(6), []byte("schema"), u64(2),
 		u64(1), []byte("A"), u64(3, 77, 1, 2, 2, 1, 2, 0),
 		u64(2), []byte("é"), u64(0, 0xef46db3751d8e999, 0, 0),
+	))
+	require.Equal(t, want, d.Sum())
+
+	// Categories and attributes come last; without any the digest is the same.
+	d, other := format.NewDigest(nil, 0), format.NewDigest(nil, 0)
+	d.Labels(nil, nil)
+	require.Equal(t, other.Sum(), d.Sum())
+	d.Labels([]format.Dictionary{{Column: 7, Categories: []string{"é"}}}, []*format.Attribute{format.NewNumber("n", []float64{1})})
+	want = sha256.Sum256(slices.Concat(
+		[]byte("wstore-digest-1\n"), u64(0, 0),
+		[]byte("CATS"), u64(18), []byte{1, 0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0}, []byte("é"),
+		[]byte("STAT"), u64(16), []byte{1, 0, 0, 0, 1, 0, 'n', 2, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f},
 	))
 	require.Equal(t, want, d.Sum())
 }

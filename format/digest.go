@@ -6,7 +6,7 @@ import (
 	"hash"
 )
 
-// Digest builds the content digest of SPEC section 8. Call Ticker for each ticker in order, then Sum.
+// Digest builds the content digest of SPEC section 8. Call Ticker for each ticker in order, then Labels, then Sum.
 type Digest struct {
 	h   hash.Hash
 	buf []byte
@@ -43,6 +43,20 @@ func (d *Digest) Ticker(name string, rows int64, times uint64, sums [][]byte, br
 		d.numbers(uint64(len(b)))
 		d.buf = appendSizes(d.buf[:0], b)
 		d.h.Write(d.buf)
+	}
+}
+
+// Labels adds categories and attributes. Without any it adds nothing.
+func (d *Digest) Labels(categories []Dictionary, attributes []*Attribute) {
+	for _, s := range []struct {
+		tag string
+		b   []byte
+	}{{TagCategories, AppendCategories(nil, categories)}, {TagAttributes, AppendAttributes(nil, attributes)}} {
+		if len(s.b) > 0 {
+			d.h.Write([]byte(s.tag))
+			d.numbers(uint64(len(s.b)))
+			d.h.Write(s.b)
+		}
 	}
 }
 

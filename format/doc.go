@@ -6,7 +6,7 @@
 //	4096  slot 1  │                    512 bytes, then zeros
 //	8192  calendars: i64 × entries     each at a multiple of the alignment
 //	      blocks: f32 × rows × width   group by group, in ticker order
-//	      sections BLKS CALS DGST …    each at a multiple of 8
+//	      sections BLKS CALS CATS …    each at a multiple of 8
 //	      catalog ◄┘                   one entry a section; the end of a sealed file
 //
 // Decoding never panics, whatever the bytes, and allocates at most a small multiple of the bytes that it is given. What

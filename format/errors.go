@@ -46,7 +46,7 @@ var meanings = map[Code]string{
 	PaddingNotZero:  "padding is not zero",
 	DataChecksum:    "data are damaged",
 	CalendarOrder:   "times are not strictly increasing",
-	CellInvalid:     "a cell is neither finite nor the missing value",
+	CellInvalid:     "a cell holds what its column can't",
 	IndexMismatch:   "the window index is not that of the data",
 	DigestMismatch:  "the content digest is not that of the content",
 }

@@ -12,6 +12,8 @@ type Meta struct {
 	Calendars   *Calendars
 	Blocks      *Blocks
 	Index       *Index
+	Categories  []Dictionary // ascending by column
+	Attributes  []*Attribute // ascending by name
 	Digest      [DigestSize]byte
 	Layout      *Layout
 }
@@ -50,7 +52,9 @@ func Decode(size int64, read func(off, n int64) ([]byte, error)) (*Meta, error) 
 	if m.Sections, err = DecodeCatalog(catalog, slot); err != nil {
 		return nil, err
 	}
-	for _, tag := range []string{TagSchema, TagTickers, TagCalendars, TagBlocks, TagIndex, TagDigest} {
+	for _, tag := range []string{
+		TagSchema, TagTickers, TagCalendars, TagBlocks, TagIndex, TagDigest, TagCategories, TagAttributes,
+	} {
 		var first *Section // only of BLKS may there be more
 		var body []byte
 		for i := range m.Sections {
@@ -68,6 +72,9 @@ func Decode(size int64, read func(off, n int64) ([]byte, error)) (*Meta, error) 
 			if first == nil {
 				first, body = s, b
 			}
+		}
+		if first == nil { // of the last two
+			continue
 		}
 		if err := m.decodeSection(first, body); err != nil {
 			return nil, err
@@ -109,6 +116,10 @@ func (m *Meta) decodeSection(s *Section, b []byte) (err error) {
 			return corrupt(SectionInvalid, TagDigest, s.Offset, "it has %d bytes, must have %d", len(b), DigestSize)
 		}
 		copy(m.Digest[:], b)
+	case TagCategories:
+		m.Categories, err = DecodeCategories(b, s.Offset, m.Schema)
+	case TagAttributes:
+		m.Attributes, err = DecodeAttributes(b, s.Offset, len(m.Tickers.Names))
 	}
 	return err
 }

@@ -123,6 +123,45 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
+// FuzzLabels takes any bytes for categories, or for attributes of some tickers: what is accepted is the only encoding of
+// what it says.
+func FuzzLabels(f *testing.F) {
+	for _, pattern := range []string{"cats-*.wst", "stat-*.wst", "categories.wst", "attributes*.wst", "labels.wst"} {
+		for _, b := range vectors(f, pattern) {
+			for _, s := range craft.Split(b).Sections {
+				if s.Tag == format.TagCategories || s.Tag == format.TagAttributes {
+					f.Add(s.Bytes, byte(len(s.Bytes)%5))
+				}
+			}
+		}
+	}
+	schema := &format.Schema{Groups: []format.Group{
+		{Name: "features", DType: format.Float32, Columns: []format.Column{{Name: "x"}, {Name: "y"}}},
+		{Name: "ends", DType: format.Int64, Columns: []format.Column{{Name: "e", Role: format.LabelEnd}}},
+		{Name: "masks", DType: format.Float32, Columns: []format.Column{{Name: "m", Role: format.Mask}, {Name: "z"}}},
+	}}
+	f.Fuzz(func(t *testing.T, b []byte, tickers byte) {
+		var d []format.Dictionary
+		var a []*format.Attribute
+		var err, err2 error
+		n := allocated(func() {
+			d, err = format.DecodeCategories(b, 0, schema)
+			a, err2 = format.DecodeAttributes(b, 0, int(tickers))
+		})
+		require.LessOrEqual(t, n, int64(64<<10+64*len(b)), "bytes allocated to decode %d", len(b))
+		if err == nil {
+			require.Equal(t, b, format.AppendCategories(nil, d))
+		} else {
+			require.ErrorIs(t, err, format.SectionInvalid)
+		}
+		if err2 == nil {
+			require.Equal(t, b, format.AppendAttributes(nil, a))
+		} else {
+			require.ErrorIs(t, err2, format.SectionInvalid)
+		}
+	})
+}
+
 // FuzzCSV reads any bytes as a CSV file: rows or an error, the same for one and for several goroutines.
 func FuzzCSV(f *testing.F) {
 	for _, s := range []string{
@@ -240,7 +279,11 @@ func roundTrip(t *rapid.T, path string) {
 	order := rapid.Permutation(p.Tickers).Draw(t, "order")
 	piece := rapid.IntRange(1, 60).Draw(t, "rows at a time")
 
-	w, err := writer.Create(path, c.Schema, &writer.Options{Align: 1 << c.AlignLog2, Overwrite: true, FS: noSync{}})
+	o := &writer.Options{Align: 1 << c.AlignLog2, Overwrite: true, FS: noSync{}, Categories: c.Categories}
+	for name, a := range c.ByTicker() {
+		o.Attributes = append(o.Attributes, writer.Attribute{Name: name, Texts: a.Texts, Numbers: a.Numbers})
+	}
+	w, err := writer.Create(path, c.Schema, o)
 	require.NoError(t, err)
 	for i := range order {
 		require.NoError(t, writeTicker(w, c.Schema, &order[i], piece))

@@ -94,6 +94,18 @@ func use(t *testing.T, s *reader.Store) (verified bool) {
 			require.Len(t, cells, int(s.Rows(i))*len(group.Columns))
 		}
 	}
+	for _, g := range s.Meta().Schema.Groups {
+		for _, c := range g.Columns {
+			_, categoriesErr := s.Categories(c.Name)
+			require.NoError(t, categoriesErr)
+		}
+	}
+	for _, a := range s.Attributes() {
+		for i := range s.Tickers() {
+			_, ok := a.Text(i)
+			require.False(t, ok && !math.IsNaN(a.Number(i)))
+		}
+	}
 	for _, q := range queries(s) {
 		useWindows(t, s, q)
 	}

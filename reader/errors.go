@@ -21,7 +21,7 @@ var (
 // NotFoundError says that a store has nothing of that kind and name. It matches ErrNotFound.
 type NotFoundError struct {
 	Path string
-	Kind string // ticker, column, group or break set
+	Kind string // ticker, column, group, break set or attribute
 	Name string
 	Near []string // names that are alike, best first
 }

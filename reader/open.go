@@ -308,6 +308,40 @@ func (s *Store) Group(name string) (int, error) {
 	return 0, s.notFound("group", name, names)
 }
 
+// Categories returns the texts that the cells of a column are the numbers of, ascending by bytes, or nil if it has none.
+// An unknown column is an error that matches ErrNotFound. The slice must not be changed.
+func (s *Store) Categories(column string) ([]string, error) {
+	k, ok := s.column[column]
+	if !ok {
+		var names []string
+		for _, p := range s.places {
+			names = append(names, s.meta.Schema.Groups[p.Group].Columns[p.Column].Name)
+		}
+		return nil, s.notFound("column", column, names)
+	}
+	for _, d := range s.meta.Categories {
+		if d.Column == k {
+			return d.Categories, nil
+		}
+	}
+	return nil, nil
+}
+
+// Attributes returns the static values of tickers, ascending by name. They must not be changed.
+func (s *Store) Attributes() []*format.Attribute { return s.meta.Attributes }
+
+// Attribute returns the attribute of a name, or an error that matches ErrNotFound.
+func (s *Store) Attribute(name string) (*format.Attribute, error) {
+	var names []string
+	for _, a := range s.meta.Attributes {
+		if a.Name == name {
+			return a, nil
+		}
+		names = append(names, a.Name)
+	}
+	return nil, s.notFound("attribute", name, names)
+}
+
 // Warning returns what is wrong with a file that can be read nevertheless, or nil: a damaged second slot.
 func (s *Store) Warning() error {
 	if d := s.meta.Damaged; d != nil {

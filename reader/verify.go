@@ -200,15 +200,23 @@ func (s *Store) verifyBlock(group, ticker int, missing map[[2]int][]format.Run, 
 	at := ticker*len(s.meta.Schema.Groups) + group
 	what := fmt.Sprintf("ticker %q, group %q", s.meta.Tickers.Names[ticker], g.Name)
 	scan := format.NewMissingScanner(len(g.Columns))
+	dictionaries := s.dictionaries(group)
 	var odd error
-	err := s.chunks(buf, what, s.meta.Blocks.Offset[at], s.Rows(ticker)*g.RowBytes(), s.meta.Blocks.Sums(at), func(b []byte, off int64) error {
+	start := s.meta.Blocks.Offset[at]
+	err := s.chunks(buf, what, start, s.Rows(ticker)*g.RowBytes(), s.meta.Blocks.Sums(at), func(b []byte, off int64) error {
 		if g.DType != format.Float32 {
 			return nil
 		}
 		v := cells[:len(b)/4]
 		f32.Decode(v, b)
 		if k := scan.Scan(v); k >= 0 && odd == nil {
-			odd = bad(format.CellInvalid, what, off+4*int64(k), "%#08x", math.Float32bits(v[k]))
+			odd = bad(format.CellInvalid, what, off+4*int64(k), "%#08x is neither finite nor the missing value", math.Float32bits(v[k]))
+		}
+		for _, d := range dictionaries {
+			if k := wrongCode(v, (off-start)/4, len(g.Columns), d.Column-s.base[group], len(d.Categories)); k >= 0 && odd == nil {
+				odd = bad(format.CellInvalid, what, off+4*int64(k), "%g in column %q is not the number of one of its %d categories",
+					v[k], g.Columns[d.Column-s.base[group]].Name, len(d.Categories))
+			}
 		}
 		return nil
 	})
@@ -225,6 +233,28 @@ func (s *Store) verifyBlock(group, ticker int, missing map[[2]int][]format.Run, 
 		}
 	}
 	return nil
+}
+
+// dictionaries returns those of a group's columns.
+func (s *Store) dictionaries(group int) (some []format.Dictionary) {
+	for _, d := range s.meta.Categories {
+		if s.places[d.Column].Group == group {
+			some = append(some, d)
+		}
+	}
+	return some
+}
+
+// wrongCode returns the first of a block's cells, which begin with number from, that stands at a place of its row and is
+// neither missing nor a code of n categories, or -1.
+func wrongCode(cells []float32, from int64, width, place, n int) int {
+	first := (place - int(from%int64(width)) + width) % width
+	for k := first; k < len(cells); k += width {
+		if v := cells[k]; !format.IsMissing(v) && !format.IsCode(v, n) {
+			return k
+		}
+	}
+	return -1
 }
 
 // breakLists returns the rows of a ticker's breaks for each break set.
@@ -313,6 +343,7 @@ func (s *Store) verifyDigest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.Labels(m.Categories, m.Attributes)
 	if got := d.Sum(); got != m.Digest {
 		return bad(format.DigestMismatch, format.TagDigest, m.Section(format.TagDigest).Offset, "%x, must be %x", m.Digest, got)
 	}

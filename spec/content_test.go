@@ -107,7 +107,10 @@ func base() *craft.Content {
 }
 
 func valids() []valid {
-	all := []valid{minimal(), widest(), noRows(), one(), several(), groups(), missing(), breaks(), cells(), names(), chunks(), aligned(), wide()}
+	all := []valid{
+		minimal(), widest(), noRows(), one(), several(), groups(), missing(), breaks(), cells(), names(), chunks(), aligned(), wide(),
+		categories(), attributes(), attributesOfNone(),
+	}
 	all = append(all, units()...)
 	baseQueries := []oracle.Query{{Lookback: 2}, {Lookback: 2, Stride: 2, Breaks: []string{"given"}}}
 	return append(all,
@@ -117,12 +120,14 @@ func valids() []valid {
 		},
 		valid{name: "base", note: "the file that the invalid ones are made of", content: base(), queries: baseQueries},
 		valid{
-			name: "unknown-sections", note: "optional sections of unknown tags, with keys, safe to copy and not, and of the reserved tags",
+			name: "labels", note: "the file that those of invalid categories and attributes are made of", content: labelled(),
+			queries: []oracle.Query{{Lookback: 1}, {Lookback: 2, Inputs: []string{"country", "sector"}, Optional: []string{"country"}}},
+		},
+		valid{
+			name: "unknown-sections", note: "optional sections of unknown tags, with keys, safe to copy and not",
 			content: base(), queries: baseQueries[:1],
 			edit: func(f *craft.File) {
 				f.Add(craft.Section{Tag: "0ABC", Bytes: []byte("not safe to copy")})
-				f.Add(craft.Section{Tag: "CATS", Bytes: []byte{1}})
-				f.Add(craft.Section{Tag: "STAT", Flags: 2, Bytes: []byte{2}})
 				f.Add(craft.Section{Tag: "XTRA", Flags: 2, Bytes: []byte("safe to copy")})
 				f.Add(craft.Section{Tag: "XTRA", Flags: 2, Key: 1<<63 - 1, Bytes: []byte("another")})
 			},
@@ -142,6 +147,31 @@ func valids() []valid {
 	)
 }
 
+// labelled is the file that those of invalid categories and attributes are made of.
+func labelled() *craft.Content {
+	s := &format.Schema{Groups: []format.Group{
+		floats("features", "x", "sector"), ends("ends", "e"),
+		{Name: "masks", DType: format.Float32, Columns: []format.Column{{Name: "m", Role: format.Mask}}},
+		floats("more", "country"),
+	}}
+	none := format.Missing()
+	times := steps(0, 10, 4)
+	return &craft.Content{
+		Schema: s, Provenance: []byte(`{"by":"vectors"}`),
+		Tickers: []oracle.Ticker{
+			ticker(s, "AA", times, nil, ramp(1, 4), []float32{2, 0, 0, none}, times, []float32{1, 1, 1, 1}, []float32{1, 0, 1, none}),
+			empty(s, "B"),
+			ticker(s, "C", times[:2], nil, ramp(11, 2), []float32{0, 2}, times[:2], []float32{1, 1}, []float32{none, none}),
+		},
+		Categories: map[string][]string{"sector": {"Energy", "Health", "IT"}, "country": {"DE", "US"}},
+		Attributes: []oracle.Attribute{
+			{Name: "beta", Numbers: []float64{1.5, math.NaN(), -1}},
+			{Name: "home", Texts: []string{"DE", "", "DE"}},
+			{Name: "sector", Texts: []string{"IT", "Energy", "IT"}},
+		},
+	}
+}
+
 func minimal() valid {
 	return valid{
 		name: "minimal", note: "no tickers and no calendars",
@@ -155,6 +185,73 @@ func widest() valid {
 	v := minimal()
 	v.name, v.note = "minimal-align-65536", "no tickers and no calendars, and the greatest alignment"
 	v.content.AlignLog2 = format.MaxAlignLog2
+	return v
+}
+
+// categories has more codes than a byte holds.
+func categories() valid {
+	many := make([]string, 300)
+	for i := range many {
+		many[i] = string(rune(0x4e00 + i))
+	}
+	s := &format.Schema{
+		Groups: []format.Group{floats("features", "number", "few", "none"), ends("ends", "e"), floats("targets", "many")},
+		Breaks: []format.BreakSet{{Name: "gap", Kind: format.BreakGap, MaxGap: 15}},
+	}
+	s.Groups[2].Columns[0].ReachKind = format.ReachRows
+	none := slices.Repeat([]float32{format.Missing()}, 300)
+	ids, times := ramp(0, 300), steps(0, 10, 300)
+	few := make([]float32, 300)
+	for i := range few {
+		few[i] = float32(i % 3)
+		if i%7 == 0 {
+			few[i] = format.Missing()
+		}
+	}
+	return valid{
+		name: "categories", note: "three columns with categories: of two groups, none at all, more than 256, some that no cell has, texts of any kind and order by bytes",
+		content: &craft.Content{Schema: s, AlignLog2: 7,
+			Tickers: []oracle.Ticker{
+				ticker(s, "A", times, nil, ramp(0, 300), few, none, times, ids), empty(s, "B"),
+				ticker(s, "C", times[40:80], nil, ramp(0, 40), few[40:80], none[:40], times[40:80], ids[260:]),
+			},
+			Categories: map[string][]string{
+				"few":  {"\x00", " ", "A", "NaN", strings.Repeat("long ", 60), "é", "\uffff", "\U0001f4c8"},
+				"none": {}, "many": many,
+			},
+		},
+		queries: []oracle.Query{
+			{Lookback: 3, Inputs: []string{"number", "few"}}, {Lookback: 2, Inputs: []string{"number"}, Targets: []string{"few", "many"}, Horizons: []int64{0}},
+			{Lookback: 1}, {Lookback: 2, Optional: []string{"few", "none"}, Stride: 50},
+			{Lookback: 1, Inputs: []string{"few"}, Where: []string{"many"}, Tickers: []string{"C"}, Targets: []string{}},
+		},
+	}
+}
+
+func attributes() valid {
+	s := &format.Schema{Groups: []format.Group{floats("features", "x")}}
+	tick := func(name string, n int) oracle.Ticker { return ticker(s, name, steps(0, 1, n), nil, ramp(0, n)) }
+	return valid{
+		name: "attributes", note: "texts and numbers, missing ones, of a ticker without rows, numbers at their limits, names in order by bytes, one of them a column's",
+		content: &craft.Content{
+			Schema: s, Tickers: []oracle.Ticker{tick("A", 3), tick("B", 0), tick("C", 1), tick("D", 2), tick("E", 2)},
+			Attributes: []oracle.Attribute{
+				{Name: " ", Numbers: []float64{0, math.Copysign(0, -1), math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64}},
+				{Name: "all missing", Texts: make([]string, 5)},
+				{Name: "none", Numbers: slices.Repeat([]float64{math.NaN()}, 5)},
+				{Name: "sector", Texts: []string{"Health", "IT", "Energy", "", "IT"}},
+				{Name: "x", Numbers: []float64{1, 2, math.Inf(1), 0.1, -1e300}},
+				{Name: "é", Texts: []string{"\x00", "\U0001f4c8", "é", " ", strings.Repeat("long ", 60)}},
+			},
+		},
+		queries: []oracle.Query{{Lookback: 1}},
+	}
+}
+
+func attributesOfNone() valid {
+	v := minimal()
+	v.name, v.note = "attributes-no-tickers", "attributes of no tickers"
+	v.content.Attributes = []oracle.Attribute{{Name: "number", Numbers: []float64{}}, {Name: "text", Texts: []string{}}}
 	return v
 }
 

@@ -35,18 +35,46 @@ const (
 	dumpEnd   = "<!-- dump: end -->"
 )
 
-// TestDump holds the dump in section 19 to the file that it shows, or writes it.
+// smallWithLabels is the small file with the categories and attributes that sections 5.8 and 5.9 show.
+func smallWithLabels() *craft.Content {
+	c := small()
+	for i := range c.Tickers {
+		for r := range c.Tickers[i].Times {
+			c.Tickers[i].Cells[1][r] = float32(i)
+		}
+	}
+	c.Categories = map[string][]string{"close": {"Energy", "Technology"}}
+	c.Attributes = []oracle.Attribute{
+		{Name: "beta", Numbers: []float64{1.25, math.NaN()}}, {Name: "sector", Texts: []string{"Technology", "Staples"}},
+	}
+	return c
+}
+
+// TestDump holds the dumps in section 19, 5.8 and 5.9 to the files that they show, or writes them.
 func TestDump(t *testing.T) {
-	file := small().Build()
-	_, err := reader.OpenBytes(file, &reader.Options{Verify: true})
-	require.NoError(t, err)
 	text, err := os.ReadFile("SPEC.md")
 	require.NoError(t, err)
-	before, rest, found := strings.Cut(string(text), dumpBegin)
-	require.True(t, found)
-	_, after, found := strings.Cut(rest, dumpEnd)
-	require.True(t, found)
-	want := before + dumpBegin + dump(file) + dumpEnd + after
+	want := string(text)
+	between := func(begin, end, dump string) {
+		before, rest, found := strings.Cut(want, begin)
+		require.True(t, found, begin)
+		_, after, found := strings.Cut(rest, end)
+		require.True(t, found, end)
+		want = before + begin + dump + end + after
+	}
+	for _, c := range []*craft.Content{small(), smallWithLabels()} {
+		_, err := reader.OpenBytes(c.Build(), &reader.Options{Verify: true})
+		require.NoError(t, err)
+	}
+	between(dumpBegin, dumpEnd, dump(small().Build()))
+	for _, tag := range []string{format.TagCategories, format.TagAttributes} {
+		d := &dumper{b: craft.Split(smallWithLabels().Build()).Section(tag).Bytes}
+		d.text.WriteString("```\n")
+		d.section(tag, nil)
+		require.Len(t, d.b, d.pos, "the dump does not reach the end of the section")
+		d.text.WriteString("```\n")
+		between("<!-- dump: "+tag+" -->\n", "<!-- dump: end of "+tag+" -->\n", d.text.String())
+	}
 	if *update {
 		require.NoError(t, os.WriteFile("SPEC.md", []byte(want), 0o666))
 		return
@@ -99,6 +127,18 @@ func (d *dumper) number(n int, name, note string) int {
 func (d *dumper) str(name string) string {
 	n := int(le.Uint16(d.b[d.pos:]))
 	return string(d.take(2+n, "%s: %d bytes, %q", name, n, d.b[d.pos+2:d.pos+2+n])[2:])
+}
+
+func (d *dumper) texts() {
+	n, from := d.u32("n"), 0
+	ends := make([]int, n)
+	for i := range ends {
+		ends[i] = d.u32(fmt.Sprintf("end of text %d", i))
+	}
+	for i, end := range ends {
+		d.take(end-from, "text %d: %s", i, d.b[d.pos:d.pos+end-from])
+		from = end
+	}
 }
 
 func (d *dumper) sum(of string) { d.take(8, "checksum of %s", of) }
@@ -204,6 +244,25 @@ func (d *dumper) section(tag string, m *format.Meta) {
 		}
 		for i := range n {
 			d.sum(fmt.Sprintf("chunk 0 of calendar %d", i))
+		}
+	case format.TagCategories:
+		for range d.u32("columns") {
+			d.u32("column")
+			d.texts()
+		}
+	case format.TagAttributes:
+		for range d.u32("attributes") {
+			d.str("name")
+			if d.b[d.pos] == byte(format.Text) {
+				d.u8("kind", "text")
+				d.texts()
+				d.number(4, "code of ticker 0", "its text is 1")
+				d.number(4, "code of ticker 1", "its text is 0")
+				continue
+			}
+			d.u8("kind", "number")
+			d.take(8, "number of ticker 0: %v", math.Float64frombits(le.Uint64(d.b[d.pos:])))
+			d.take(8, "number of ticker 1: missing")
 		}
 	case format.TagDigest:
 		d.take(format.DigestSize, "the content digest, SHA-256")

@@ -40,7 +40,7 @@ func concat[T any](lists ...[]T) []T { return slices.Concat(lists...) }
 func invalids() []invalid {
 	whole := base().Build()
 	return concat(sizes(whole), slots(whole), catalogs(whole), checksums(whole), schemas(whole), tickers(whole),
-		calendars(whole), blocks(whole), indexes(whole), layouts(whole), verifies(whole))
+		calendars(whole), blocks(whole), indexes(whole), layouts(whole), verifies(whole), labels(labelled().Build()))
 }
 
 // raw returns a vector of a file whose bytes are edited, and nothing else.
@@ -269,8 +269,8 @@ func catalogs(whole []byte) []invalid {
 	split("unsupported-section", format.Unsupported, "an unknown required section", func(f *craft.File) {
 		f.Add(craft.Section{Tag: "NEWS", Flags: 1, Bytes: []byte{1}})
 	})
-	split("unsupported-section-copy", format.Unsupported, "a reserved tag, required and safe to copy", func(f *craft.File) {
-		f.Add(craft.Section{Tag: "CATS", Flags: 3, Bytes: []byte{1}})
+	split("unsupported-section-copy", format.Unsupported, "an unknown section that is required and safe to copy", func(f *craft.File) {
+		f.Add(craft.Section{Tag: "CATX", Flags: 3, Bytes: []byte{1}})
 	})
 	split("unsupported-after-rules", format.CatalogInvalid, "an unknown required section, and a rule broken behind it: the rule is found first", func(f *craft.File) {
 		f.Add(craft.Section{Tag: "NEWS", Flags: 1, Bytes: []byte{1}})
@@ -846,5 +846,129 @@ func verifies(whole []byte) []invalid {
 		}
 		copy(f.Section("DGST").Bytes, dgst)
 	})
+	return all
+}
+
+// labels are files of bad categories and attributes.
+func labels(whole []byte) []invalid {
+	var all []invalid
+	section := func(tag, name string, code format.Code, note string, edit func(s *craft.Section)) {
+		all = append(all, parts(whole, strings.ToLower(tag)+"-"+name, code, note, func(f *craft.File) { edit(f.Section(tag)) }))
+	}
+	for _, tag := range []string{"CATS", "STAT"} {
+		section(tag, "required", format.CatalogInvalid, tag+" is required", func(s *craft.Section) { s.Flags = 1 })
+		section(tag, "copy", format.CatalogInvalid, tag+" is safe to copy", func(s *craft.Section) { s.Flags = 2 })
+		section(tag, "key", format.CatalogInvalid, tag+" has a key", func(s *craft.Section) { s.Key = 1 })
+		all = append(all, raw(whole, "checksum-"+strings.ToLower(tag), format.SectionChecksum, "a bit of "+tag+" is flipped", func(b []byte) []byte {
+			i := slices.IndexFunc(craft.Split(b).Sections, func(s craft.Section) bool { return s.Tag == tag })
+			b[le.Uint64(b[int(le.Uint64(b[56:]))+8+40*i+16:])] ^= 1
+			return b
+		}))
+		section(tag, "none", format.SectionInvalid, "a section "+tag+" of nothing", func(s *craft.Section) { s.Bytes = make([]byte, 4) })
+		section(tag, "cut-count", format.SectionInvalid, "cut within the first number", func(s *craft.Section) { s.Bytes = s.Bytes[:3] })
+		section(tag, "cut", format.SectionInvalid, "the last byte is missing", func(s *craft.Section) { s.Bytes = s.Bytes[:len(s.Bytes)-1] })
+		section(tag, "left-over", format.SectionInvalid, "a byte behind the end", func(s *craft.Section) { s.Bytes = append(s.Bytes, 0) })
+		section(tag, "count-less", format.SectionInvalid, "one less than there are", func(s *craft.Section) { s.Bytes[0]-- })
+		section(tag, "count-more", format.SectionInvalid, "one more than there are", func(s *craft.Section) { s.Bytes[0]++ })
+		section(tag, "count-huge", format.SectionInvalid, "2^32 - 1 of them", func(s *craft.Section) { put32(s.Bytes, 0, math.MaxUint32) })
+	}
+	bytesOf := func(tag string) func(name, note string, edit func(b []byte) []byte) {
+		return func(name, note string, edit func(b []byte) []byte) {
+			section(tag, name, format.SectionInvalid, note, func(s *craft.Section) { s.Bytes = edit(s.Bytes) })
+		}
+	}
+	set := func(at int, v uint32) func(b []byte) []byte {
+		return func(b []byte) []byte { put32(b, at, v); return b }
+	}
+
+	// CATS: columns 1, sector, of three texts, and 4, country, of two.
+	const sector, country = 4, 38
+	cats := bytesOf("CATS")
+	cats("column-order", "columns out of order", func(b []byte) []byte { return concat(b[:4], b[country:], b[sector:country]) })
+	cats("column-twice", "a column twice", set(country, 1))
+	cats("column-unknown", "column 5 of 5", set(country, 5))
+	cats("column-huge", "column 2^32 - 1", set(country, math.MaxUint32))
+	cats("column-label-end", "categories of label ends", set(country, 2))
+	cats("column-mask", "categories of a mask", set(country, 3))
+	cats("texts-limit", "2^24 + 1 texts", set(sector+4, 1<<24+1))
+	cats("texts-huge", "2^32 - 1 texts", set(sector+4, math.MaxUint32))
+	cats("end-descending", "a text ends before it starts", set(sector+8, 13))
+	cats("end-behind", "the texts end behind the section", set(country+12, 5))
+	cats("end-huge", "the texts end at 2^32 - 1", set(country+12, math.MaxUint32))
+	texts := func(name, note string, t ...string) {
+		cats("text-"+name, note, func(b []byte) []byte { return concat(b[:sector+4], craft.Texts(t...), b[country:]) })
+	}
+	texts("empty", "an empty text", "", "A", "B")
+	texts("long", "a text of 65536 bytes", strings.Repeat("A", 65536))
+	texts("order", "texts out of order", "A", "C", "B")
+	texts("twice", "a text twice", "A", "B", "B")
+	texts("utf8", "a text that is not UTF-8", "A", "B\xff", "C")
+	texts("split", "a character that is cut in two by the end of a text", "A", "B\xc3", "\xa9")
+
+	// STAT: the number beta, and the texts home (of one) and sector (of two), of three tickers.
+	const beta, home, sectorText, first = 4, 35, 64, 93
+	stat := bytesOf("STAT")
+	stat("limit", "65536 attributes", set(0, 65536))
+	stat("name-order", "names out of order", func(b []byte) []byte { return concat(b[:beta], b[home:sectorText], b[beta:home], b[sectorText:]) })
+	stat("name-twice", "two attributes of one name", func(b []byte) []byte { copy(b[home+2:], "beta"); return b })
+	stat("name-empty", "an attribute without a name", func(b []byte) []byte { return splice(b, beta, 6, 0, 0) })
+	stat("name-long", "a name of 256 bytes", func(b []byte) []byte {
+		return splice(b, beta, 6, concat([]byte{0, 1}, bytes.Repeat([]byte("b"), 256))...)
+	})
+	stat("name-utf8", "a name that is not UTF-8", func(b []byte) []byte { b[beta+5] = 0xc3; return b })
+	stat("kind-0", "kind 0", func(b []byte) []byte { b[home-25] = 0; return b })
+	stat("kind-3", "kind 3", func(b []byte) []byte { b[home-25] = 3; return b })
+	for _, v := range []struct {
+		name string
+		bits uint64
+	}{{"infinity", 0x7ff0 << 48}, {"minus-infinity", 0xfff0 << 48}, {"nan-payload", 0x7ff8<<48 | 1}, {"nan-sign", 0xfff8 << 48}} {
+		stat("number-"+v.name, "a number of other bits than missing ones have", func(b []byte) []byte { put64(b, home-16, v.bits); return b })
+	}
+	stat("code-unknown", "code 3 of two texts", set(first+4, 3))
+	stat("code-huge", "code 2^32 - 1", set(first+4, math.MaxUint32))
+	stat("text-unused", "a text that no ticker has", set(first+4, 2))
+	stat("texts-huge", "2^32 - 1 texts", set(home+7, math.MaxUint32))
+	stat("text-empty", "an empty text", func(b []byte) []byte { return splice(b, home+11, 6, 0, 0, 0, 0) })
+	stat("text-order", "texts out of order", func(b []byte) []byte { return concat(b[:sectorText+9], craft.Texts("IT", "Energy"), b[first:]) })
+	stat("tickers", "values of four tickers, of which there are three", func(b []byte) []byte { return append(b, 1, 0, 0, 0) })
+
+	verify := func(name string, code format.Code, note string, edit func(f *craft.File), repair bool) {
+		v := parts(whole, name, code, note, func(f *craft.File) {
+			edit(f)
+			if !repair {
+				return
+			}
+			if err := f.Repair(); err != nil {
+				panic(err)
+			}
+		})
+		v.verify = true
+		all = append(all, v)
+	}
+	blks := craft.Split(whole).Section("BLKS").Bytes
+	features, more := int(le.Uint64(blks[16:]))-8192, int(le.Uint64(blks[16+8*3:]))-8192
+	cell := func(name, note string, at int, bits uint32) {
+		verify("cell-code-"+name, format.CellInvalid, note, func(f *craft.File) { put32(f.Data, at, bits) }, true)
+	}
+	one := math.Float32bits(1)
+	cell("behind", "code 3 of three categories", features+4, math.Float32bits(3))
+	cell("last-row", "code 2 of two categories, in a group's only column", more+4*2, math.Float32bits(2))
+	cell("negative", "code -1", features+4, math.Float32bits(-1))
+	cell("negative-zero", "code -0: bits are compared", features+4, 1<<31)
+	cell("fraction", "a code that is not whole", features+4, one+1)
+	cell("subnormal", "a code a little above 0", features+12, 1)
+	cell("huge", "code 2^24", features+4, math.Float32bits(1<<24))
+	cell("infinity", "an infinite code", features+4, 0x7f800000)
+	verify("cell-code-none", format.CellInvalid, "a code of a column whose categories are none", func(f *craft.File) {
+		s := f.Section("CATS")
+		s.Bytes = concat(s.Bytes[:country+4], craft.Texts())
+	}, true)
+	verify("cell-code-beside", format.CellInvalid, "the categories are another column's", func(f *craft.File) {
+		f.Section("CATS").Bytes[sector] = 0
+	}, true)
+	verify("digest-cats", format.DigestMismatch, "a category is another", func(f *craft.File) { b := f.Section("CATS").Bytes; b[len(b)-1] = 'X' }, false)
+	verify("digest-stat", format.DigestMismatch, "an attribute is another", func(f *craft.File) { put64(f.Section("STAT").Bytes, home-24, 0) }, false)
+	verify("digest-without-cats", format.DigestMismatch, "the digest is one with categories, the file has none", func(f *craft.File) { f.Remove("CATS") }, false)
+	verify("digest-without-stat", format.DigestMismatch, "the digest is one with attributes, the file has none", func(f *craft.File) { f.Remove("STAT") }, false)
 	return all
 }

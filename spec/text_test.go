@@ -126,7 +126,8 @@ func TestSectionTable(t *testing.T) {
 	}
 	require.True(t, slices.IsSorted(tags))
 	require.Equal(t, []string{
-		format.TagBlocks, format.TagCalendars, format.TagDigest, format.TagProvenance, format.TagSchema, format.TagTickers, format.TagIndex,
+		format.TagBlocks, format.TagCalendars, format.TagCategories, format.TagDigest, format.TagProvenance, format.TagSchema,
+		format.TagAttributes, format.TagTickers, format.TagIndex,
 	}, tags)
 	require.Equal(t, 1, format.FlagRequired)
 	require.Equal(t, 2, format.FlagSafeToCopy)
@@ -179,7 +180,11 @@ func TestLimitTable(t *testing.T) {
 		"columns in all": fmt.Sprintf("1 to %d", format.MaxColumns),
 		"break sets":     fmt.Sprintf("0 to %d", format.MaxBreakSets),
 		"tickers":        fmt.Sprintf("0 to %d", format.MaxTickers),
-		"bytes of a ticker, group, column or break set name": fmt.Sprintf("1 to %d", format.MaxName),
+		"bytes of a ticker, group, column, break set or attribute name": fmt.Sprintf("1 to %d", format.MaxName),
+		"categories of a column": fmt.Sprintf("0 to %d", format.MaxTexts),
+		"attributes":             fmt.Sprintf("0 to %d", format.MaxAttributes),
+		"texts of an attribute":  fmt.Sprintf("0 to %d", format.MaxTexts),
+		"bytes of a category or of an attribute's text": fmt.Sprintf("1 to %d", format.MaxText),
 		"chunk":                           strconv.Itoa(format.ChunkSize),
 		"sections in a catalog":           fmt.Sprintf("6 to %d", format.MaxSections),
 		"bytes of a uvarint":              fmt.Sprintf("1 to %d", format.MaxUvarint),
@@ -271,6 +276,7 @@ func TestWordsInTheText(t *testing.T) {
 	require.Contains(t, Text, fmt.Sprintf("`%016x`", xxhash.Sum64(nil)))
 	require.Equal(t, format.Magic, magic(t, regexp.MustCompile("(?m)^The magic bytes of a slot are `([0-9A-F ]+)`").FindStringSubmatch(Text)[1]))
 	require.Contains(t, Text, fmt.Sprintf("the quiet NaN with the bits `%08x`", uint32(format.MissingBits)))
+	require.Contains(t, Text, fmt.Sprintf("%016x missing", uint64(format.NoNumber)))
 	require.Contains(t, Text, "−2^63 if there is none")
 	require.Equal(t, int64(math.MinInt64), int64(format.NoTime))
 	require.Equal(t, uint32(oracle.Missing), uint32(format.MissingBits))

@@ -160,7 +160,7 @@ func hexBits(bits []uint32) string {
 func decode(t *testing.T, v *valid, file []byte) []byte {
 	s, c := v.content.Schema, v.content
 	if v.edit != nil {
-		c = &craft.Content{Schema: s, Tickers: c.Tickers, AlignLog2: c.AlignLog2}
+		c = &craft.Content{Schema: s, Tickers: c.Tickers, AlignLog2: c.AlignLog2, Categories: c.Categories, Attributes: c.Attributes}
 	}
 	split := craft.Split(file)
 	u := func(v uint64) string { return strconv.FormatUint(v, 10) }
@@ -231,10 +231,10 @@ func decode(t *testing.T, v *valid, file []byte) []byte {
 		sections = append(sections, map[string]any{"tag": sec.Tag, "flags": sec.Flags, "key": u(sec.Key), "bytes": len(sec.Bytes)})
 	}
 	list := func(v []any) []any { return append([]any{}, v...) }
-	return object(
+	return object(slices.Concat([]any{
 		"schema", 1,
 		"version", split.Slot.Version,
-		"align", 1<<split.Slot.AlignLog2,
+		"align", 1 << split.Slot.AlignLog2,
 		"compat", u(split.Slot.Compat), "ro_compat", u(split.Slot.ROCompat), "incompat", u(split.Slot.Incompat),
 		"sections", sections,
 		"digest", hex.EncodeToString(split.Section("DGST").Bytes),
@@ -249,7 +249,45 @@ func decode(t *testing.T, v *valid, file []byte) []byte {
 		"missing", list(missing),
 		"breaks", list(breaks),
 		"queries", list(queries),
-	)
+	}, decodeLabels(c))...)
+}
+
+// decodeLabels returns the keys of categories and attributes, of which each is left out if there are none.
+func decodeLabels(c *craft.Content) (keys []any) {
+	var categories, attributes []any
+	for i, col := range c.Panel().Columns() {
+		if col.Categories != nil {
+			categories = append(categories, map[string]any{"column": i, "texts": col.Categories})
+		}
+	}
+	for _, a := range c.Attributes {
+		kind, values := format.Text, []any{}
+		if a.Texts == nil {
+			kind = format.Number
+		}
+		for _, v := range a.Texts {
+			if v == "" {
+				values = append(values, nil)
+			} else {
+				values = append(values, v)
+			}
+		}
+		for _, v := range a.Numbers {
+			bits := math.Float64bits(v)
+			if v-v != 0 {
+				bits = format.NoNumber
+			}
+			values = append(values, fmt.Sprintf("%016x", bits))
+		}
+		attributes = append(attributes, map[string]any{"name": a.Name, "kind": kind.String(), "values": values})
+	}
+	if categories != nil {
+		keys = append(keys, "categories", categories)
+	}
+	if attributes != nil {
+		keys = append(keys, "attributes", attributes)
+	}
+	return keys
 }
 
 // answer asks the oracle. Cells are those of the first, the middle and the last window.
@@ -304,7 +342,11 @@ func TestWriterAgrees(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			want := v.content.Build()
 			path := filepath.Join(t.TempDir(), "a.wst")
-			w, err := writer.Create(path, v.content.Schema, &writer.Options{Align: int(craft.Split(want).Slot.Align())})
+			o := &writer.Options{Align: int(craft.Split(want).Slot.Align()), Categories: v.content.Categories}
+			for name, a := range v.content.ByTicker() {
+				o.Attributes = append(o.Attributes, writer.Attribute{Name: name, Texts: a.Texts, Numbers: a.Numbers})
+			}
+			w, err := writer.Create(path, v.content.Schema, o)
 			require.NoError(t, err)
 			for _, tk := range slices.Backward(v.content.Tickers) {
 				writeTicker(t, w, v.content.Schema, &tk)
@@ -364,12 +406,40 @@ func TestReaderAgrees(t *testing.T) {
 					require.Equal(t, int64(first[i]), s.Meta().Tickers.First[i])
 				}
 				sameRows(t, s, v.content)
+				sameLabels(t, s, v.content)
 				for _, q := range v.queries {
 					agrees(t, s, v.content.Panel(), q)
 				}
 				require.NoError(t, s.Close())
 			}
 		})
+	}
+}
+
+// sameLabels compares categories and attributes.
+func sameLabels(t *testing.T, s *reader.Store, c *craft.Content) {
+	for _, col := range c.Panel().Columns() {
+		got, err := s.Categories(col.Name)
+		require.NoError(t, err)
+		require.Equal(t, col.Categories, got)
+	}
+	require.Len(t, s.Attributes(), len(c.Attributes))
+	for _, want := range c.Attributes {
+		a, err := s.Attribute(want.Name)
+		require.NoError(t, err)
+		for i := range c.Tickers {
+			text, ok := a.Text(i)
+			require.Equal(t, want.Texts != nil && want.Texts[i] != "", ok)
+			if want.Texts != nil {
+				require.Equal(t, want.Texts[i], text)
+				continue
+			}
+			if v := want.Numbers[i]; v-v == 0 {
+				require.Equal(t, math.Float64bits(v), math.Float64bits(a.Number(i)))
+			} else {
+				require.True(t, math.IsNaN(a.Number(i)))
+			}
+		}
 	}
 }
 

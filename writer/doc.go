@@ -9,5 +9,6 @@
 // Finish has succeeded there is only a temporary file, which Finish removes if it fails, and Abort always.
 //
 // Disk space for the rows is needed twice. Memory is some 64 KiB a group, a copy of the rows of one Append, and per
-// ticker some hundred bytes, its breaks, its runs of missing cells and 8 bytes for each 64 KiB of its rows.
+// ticker some hundred bytes, its breaks, its runs of missing cells and 8 bytes for each 64 KiB of its rows; and what is
+// needed for the categories and attributes of the options.
 package writer

@@ -48,6 +48,15 @@ func ticker(w *writer.Writer, c *craft.Content, t *oracle.Ticker, cut func(row i
 	return nil
 }
 
+// options returns those with which a writer writes the content.
+func options(c *craft.Content) *writer.Options {
+	o := &writer.Options{Align: 1 << c.AlignLog2, Categories: c.Categories}
+	for name, a := range c.ByTicker() {
+		o.Attributes = append(o.Attributes, writer.Attribute{Name: name, Texts: a.Texts, Numbers: a.Numbers})
+	}
+	return o
+}
+
 // cells returns the rows [from, to) of a ticker.
 func cells(s *format.Schema, t *oracle.Ticker, from, to int) (all []writer.Cells) {
 	column := 0

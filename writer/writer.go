@@ -37,6 +37,13 @@ type Options struct {
 	Align     int     // bytes, a power of two from 64 to 65536; 0: DefaultAlign
 	Overwrite bool    // replace an existing file
 	FS        fsys.FS // nil: the operating system's
+
+	// Categories are those of columns of role value, by the column's name: texts of 1 to 65535 bytes of UTF-8 that
+	// strictly ascend by bytes, at most 2^24. A cell of such a column is the place of its category in the list, or
+	// missing. Categories that no cell has, and a list without any, are possible.
+	Categories map[string][]string
+	// Attributes are static values of tickers, in any order. Finish refuses those of tickers that were not begun.
+	Attributes []Attribute
 }
 
 // Cells are rows × width cells of one group, row-major: F32 of a float32 group, I64 of an int64 group.
@@ -63,6 +70,9 @@ type Writer struct {
 	index   *format.IndexBuilder
 	scan    []*format.MissingScanner // per float32 group
 
+	dictionaries []format.Dictionary // ascending by column
+	codes        [][]codes           // of each group
+
 	state  state
 	last   int64 // time of the current ticker's last row
 	hash   xxhash.Digest
@@ -88,7 +98,7 @@ type ticker struct {
 }
 
 // Create starts a file that is to have the given name. An existing file is an error that matches fs.ErrExist, unless
-// Options say otherwise. The schema is not to be changed afterwards.
+// Options say otherwise. The schema and what the options hold are not to be changed afterwards.
 func Create(path string, schema *format.Schema, o *Options) (*Writer, error) {
 	w := &Writer{path: path, schema: schema, names: map[string]struct{}{}, byHash: map[uint64][]int{}}
 	if o != nil {
@@ -105,6 +115,12 @@ func Create(path string, schema *format.Schema, o *Options) (*Writer, error) {
 	}
 	if err := schema.Validate(); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
+	}
+	if err := w.useCategories(); err != nil {
+		return nil, err
+	}
+	if err := w.checkAttributes(); err != nil {
+		return nil, err
 	}
 	if info, err := os.Lstat(path); err == nil {
 		if !w.opt.Overwrite {
@@ -181,8 +197,8 @@ func (w *Writer) addBreak(set int, row int64) {
 }
 
 // Append adds rows to the current ticker. Times are in the schema's unit and strictly increase from call to call too;
-// cells has one entry for each group, with len(times) rows. NaN and infinite cells become missing ones. The slices
-// belong to the caller again when Append returns.
+// cells has one entry for each group, with len(times) rows. NaN and infinite cells become missing ones; others of a
+// column with categories must be the number of one of them. The slices belong to the caller again when Append returns.
 func (w *Writer) Append(times []int64, cells []Cells) error {
 	if w.state != inside {
 		return fmt.Errorf("%w: Append without Begin", ErrOrder)
@@ -199,6 +215,9 @@ func (w *Writer) Append(times []int64, cells []Cells) error {
 		}
 		if got != want || other != 0 {
 			return fmt.Errorf("ticker %q: group %q has %d cells for %d rows, must have %d of %s", t.name, group.Name, got+other, len(times), want, group.DType)
+		}
+		if err := w.checkCodes(g, cells[g].F32); err != nil {
+			return err
 		}
 	}
 	last := w.last
@@ -439,6 +458,11 @@ func (w *Writer) assemble(ctx context.Context, out fsys.File, provenance []byte)
 		}
 		digest.Ticker(tk.name, tk.rows, hash, sums, tk.breaks)
 	}
+	attributes, err := w.attributes(t.Names)
+	if err != nil {
+		return err
+	}
+	digest.Labels(w.dictionaries, attributes)
 	layout, err := format.PlanData(int64(w.opt.Align), entries, t.Rows, rowBytes)
 	if err != nil {
 		return err
@@ -452,9 +476,11 @@ func (w *Writer) assemble(ctx context.Context, out fsys.File, provenance []byte)
 	sections := []section{
 		{format.TagBlocks, format.AppendBlocks(nil, blocks, len(order))},
 		{format.TagCalendars, format.AppendCalendars(nil, cals)},
+		{format.TagCategories, format.AppendCategories(nil, w.dictionaries)},
 		{format.TagDigest, sum[:]},
 		{format.TagProvenance, provenance},
 		{format.TagSchema, schema},
+		{format.TagAttributes, format.AppendAttributes(nil, attributes)},
 		{format.TagTickers, format.AppendTickers(nil, t)},
 		{format.TagIndex, format.AppendIndex(nil, w.index.Build(rank))},
 	}

@@ -36,7 +36,7 @@ func TestOneFileForOneContent(t *testing.T) {
 			c.Provenance = []byte(`{"source": "é"}`)
 		}
 		path := filepath.Join(tempDir(t, parent), "a.wst")
-		w, err := writer.Create(path, c.Schema, &writer.Options{Align: 1 << c.AlignLog2})
+		w, err := writer.Create(path, c.Schema, options(c))
 		require.NoError(t, err)
 		order := make([]int, len(c.Tickers))
 		for i := range order {

@@ -67,24 +67,26 @@ With --lookback it counts the windows of that query and says what the index cost
 
 // inspection is what inspect --json prints. The bytes add up to those of the file.
 type inspection struct {
-	Schema       int     `json:"schema"`
-	Tickers      int     `json:"tickers"`
-	Rows         int64   `json:"rows"`
-	Columns      int     `json:"columns"`
-	Groups       int     `json:"groups"`
-	TimeMin      *string `json:"time_min"` // null without rows
-	TimeMax      *string `json:"time_max"`
-	Windows      *int    `json:"windows,omitempty"`
-	FileBytes    int64   `json:"file_bytes"`
-	DataBytes    int64   `json:"data_bytes"`  // calendars and blocks
-	IndexBytes   int64   `json:"index_bytes"` // the window index and its catalog entry
-	CatalogBytes int64   `json:"catalog_bytes"`
-	PaddingBytes int64   `json:"padding_bytes"`
-	DeadBytes    int64   `json:"dead_bytes"`
-	SpareBytes   int64   `json:"spare_bytes"`
-	Commit       int64   `json:"commit"`
-	Sealed       bool    `json:"sealed"`
-	Digest       string  `json:"digest"`
+	Schema       int            `json:"schema"`
+	Tickers      int            `json:"tickers"`
+	Rows         int64          `json:"rows"`
+	Columns      int            `json:"columns"`
+	Groups       int            `json:"groups"`
+	TimeMin      *string        `json:"time_min"` // null without rows
+	TimeMax      *string        `json:"time_max"`
+	Windows      *int           `json:"windows,omitempty"`
+	Categories   map[string]int `json:"categories"` // how many each column that has some has
+	Attributes   []string       `json:"attributes"` // their names
+	FileBytes    int64          `json:"file_bytes"`
+	DataBytes    int64          `json:"data_bytes"`  // calendars and blocks
+	IndexBytes   int64          `json:"index_bytes"` // the window index and its catalog entry
+	CatalogBytes int64          `json:"catalog_bytes"`
+	PaddingBytes int64          `json:"padding_bytes"`
+	DeadBytes    int64          `json:"dead_bytes"`
+	SpareBytes   int64          `json:"spare_bytes"`
+	Commit       int64          `json:"commit"`
+	Sealed       bool           `json:"sealed"`
+	Digest       string         `json:"digest"`
 }
 
 func inspect(s *reader.Store) (*inspection, error) {
@@ -93,6 +95,15 @@ func inspect(s *reader.Store) (*inspection, error) {
 		Schema: jsonSchema, Tickers: len(m.Tickers.Names), Columns: m.Schema.Columns(), Groups: len(m.Schema.Groups),
 		FileBytes: m.Newest.End, IndexBytes: m.Section(format.TagIndex).Length + format.CatalogEntry,
 		Commit: m.Newest.Commit, Sealed: m.Newest.Sealed(), Digest: hex.EncodeToString(m.Digest[:]),
+		Categories: map[string]int{}, Attributes: []string{},
+	}
+	places := m.Schema.Places()
+	for _, d := range m.Categories {
+		p := places[d.Column]
+		i.Categories[m.Schema.Groups[p.Group].Columns[p.Column].Name] = len(d.Categories)
+	}
+	for _, a := range m.Attributes {
+		i.Attributes = append(i.Attributes, a.Name)
 	}
 	for _, n := range m.Tickers.Rows {
 		i.Rows += n
@@ -139,6 +150,12 @@ func (a *app) printInspection(s *reader.Store, i *inspection, w *reader.Windows)
 	}
 	if n := len(m.Schema.Groups) - most; n > 0 {
 		line("", "and %s more", plural(n, "group"))
+	}
+	for _, l := range categoryNotes(m, most) {
+		line(l[0], "%s", l[1])
+	}
+	if len(m.Attributes) > 0 {
+		line("attributes", "%s", attributeNote(m.Attributes))
 	}
 	for set := range m.Schema.Breaks {
 		line("breaks "+m.Schema.Breaks[set].Name, "%s", breakNote(m, set))
@@ -249,6 +266,31 @@ func groupNote(schema *format.Schema, group int) string {
 		names = append(names, n)
 	}
 	return fmt.Sprintf("%s %s: %s", count(len(g.Columns)), g.DType, some(names))
+}
+
+// categoryNotes returns a name and a text for each of the first columns that have categories.
+func categoryNotes(m *format.Meta, most int) (notes [][2]string) {
+	places := m.Schema.Places()
+	for i, d := range m.Categories {
+		if i == most {
+			return append(notes, [2]string{"", fmt.Sprintf("and %s more with categories", count(len(m.Categories)-most))})
+		}
+		p := places[d.Column]
+		text := count(len(d.Categories))
+		if len(d.Categories) > 0 {
+			text += ": " + some(d.Categories)
+		}
+		notes = append(notes, [2]string{"categories " + m.Schema.Groups[p.Group].Columns[p.Column].Name, text})
+	}
+	return notes
+}
+
+func attributeNote(all []*format.Attribute) string {
+	var names []string
+	for _, a := range all {
+		names = append(names, fmt.Sprintf("%s (%s)", a.Name, a.Kind))
+	}
+	return fmt.Sprintf("%s: %s", count(len(all)), some(names))
 }
 
 func breakNote(m *format.Meta, set int) string {

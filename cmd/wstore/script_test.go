@@ -233,7 +233,7 @@ func mkstore(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("unknown kind %q", args[0])
 	}
 	schema, tickers := kind()
-	w, err := writer.Create(ts.MkAbs(args[1]), schema, nil)
+	w, err := writer.Create(ts.MkAbs(args[1]), schema, labels[args[0]])
 	ts.Check(err)
 	for _, t := range tickers {
 		ts.Check(w.Begin(t.name))
@@ -276,6 +276,24 @@ var kinds = map[string]func() (*format.Schema, []rows){
 	"future": func() (*format.Schema, []rows) { return ticks(format.Second, 1<<61, 1) },
 	"nanos":  func() (*format.Schema, []rows) { return ticks(format.Nanosecond, -1, 1) },
 	"steps":  func() (*format.Schema, []rows) { return ticks(format.Second, 2000, 1) },
+	"labels": labelled,
+}
+
+// labels are the options of kinds that have categories or attributes.
+var labels = map[string]*writer.Options{"labels": {
+	Categories: map[string][]string{"sector": {"Energy", "IT\x1b"}, "none": {}},
+	Attributes: []writer.Attribute{
+		{Name: "name", Texts: map[string]string{"A": "Alpha"}}, {Name: "beta", Numbers: map[string]float64{"B": 1.5}},
+	},
+}}
+
+// labelled has the tickers A and B of two rows.
+func labelled() (*format.Schema, []rows) {
+	schema := oneColumn(format.Second, "x")
+	schema.Groups[0].Columns = append(schema.Groups[0].Columns, format.Column{Name: "sector"}, format.Column{Name: "none"})
+	none := format.Missing()
+	cells := []writer.Cells{{F32: []float32{1, 1, none, 2, 0, none}}}
+	return schema, []rows{{name: "A", times: []int64{0, day}, cells: cells}, {name: "B", times: []int64{0, day}, cells: cells}}
 }
 
 // daily has the tickers AAPL of 30 rows, BRK.B of 25 and NONE without rows; from row 20 on 4 days later.

@@ -94,8 +94,13 @@ func verify(ctx context.Context, path string, quick bool) (*verification, error)
 func structureBytes(s *reader.Store) int64 {
 	m := s.Meta()
 	n := 2*int64(format.SlotSize) + m.Newest.CatalogLength
-	for _, tag := range []string{format.TagSchema, format.TagTickers, format.TagCalendars, format.TagBlocks, format.TagIndex, format.TagDigest} {
-		n += m.Section(tag).Length
+	for _, tag := range []string{
+		format.TagSchema, format.TagTickers, format.TagCalendars, format.TagBlocks, format.TagIndex, format.TagDigest,
+		format.TagCategories, format.TagAttributes,
+	} {
+		if sec := m.Section(tag); sec != nil {
+			n += sec.Length
+		}
 	}
 	return n
 }

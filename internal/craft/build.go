@@ -21,15 +21,19 @@ type Content struct {
 	Tickers    []oracle.Ticker // as the schema has it, ascending by name
 	AlignLog2  uint32          // 0: 6, that is 64 bytes
 	Provenance []byte          // nil: none
+	Categories map[string][]string
+	Attributes []oracle.Attribute // ascending by name
 }
 
 // Panel returns the content as the oracle has it.
 func (c *Content) Panel() *oracle.Panel {
-	p := &oracle.Panel{Tickers: c.Tickers}
+	p := &oracle.Panel{Tickers: c.Tickers, Attributes: c.Attributes}
 	for _, g := range c.Schema.Groups {
 		group := oracle.Group{Name: g.Name, LabelEnd: g.DType == format.Int64}
 		for _, col := range g.Columns {
-			group.Columns = append(group.Columns, oracle.Column{Name: col.Name, Mask: col.Role == format.Mask})
+			group.Columns = append(group.Columns, oracle.Column{
+				Name: col.Name, Mask: col.Role == format.Mask, Categories: c.Categories[col.Name],
+			})
 		}
 		p.Groups = append(p.Groups, group)
 	}
@@ -42,6 +46,7 @@ func (c *Content) Panel() *oracle.Panel {
 // FromPanel returns the content of a panel whose times are in nanoseconds.
 func FromPanel(p *oracle.Panel) *Content {
 	s := &format.Schema{Unit: format.Nanosecond}
+	categories := map[string][]string{}
 	for _, g := range p.Groups {
 		group := format.Group{Name: g.Name, DType: format.Float32}
 		for _, col := range g.Columns {
@@ -51,6 +56,9 @@ func FromPanel(p *oracle.Panel) *Content {
 				group.DType, column.Role = format.Int64, format.LabelEnd
 			case col.Mask:
 				column.Role = format.Mask
+			}
+			if col.Categories != nil {
+				categories[col.Name] = col.Categories
 			}
 			group.Columns = append(group.Columns, column)
 		}
@@ -63,7 +71,7 @@ func FromPanel(p *oracle.Panel) *Content {
 		}
 		s.Breaks = append(s.Breaks, set)
 	}
-	return &Content{Schema: s, Tickers: p.Tickers}
+	return &Content{Schema: s, Tickers: p.Tickers, Categories: categories, Attributes: p.Attributes}
 }
 
 // Build returns the one sealed file of the content.
@@ -121,19 +129,110 @@ func (c *Content) Build() []byte {
 	for i, t := range c.Tickers {
 		d.ticker(t.Name, int64s(t.Times), sums[i*groups:(i+1)*groups], t.Breaks)
 	}
+	cats, stat := c.categories(), c.attributes()
+	d.section("CATS", cats)
+	d.section("STAT", stat)
 	f.Sections = []Section{
 		{Tag: "BLKS", Flags: 1, Bytes: blks},
 		{Tag: "CALS", Flags: 1, Bytes: cals},
+		{Tag: "CATS", Bytes: cats},
 		{Tag: "DGST", Flags: 1, Bytes: d.sum()},
 		{Tag: "PROV", Flags: 2, Bytes: c.Provenance},
 		{Tag: "SCHM", Flags: 1, Bytes: schema},
+		{Tag: "STAT", Bytes: stat},
 		{Tag: "TICK", Flags: 1, Bytes: tick},
 		{Tag: "WIDX", Flags: 1, Bytes: c.index()},
 	}
-	if c.Provenance == nil {
-		f.Sections = slices.Delete(f.Sections, 3, 4)
-	}
+	f.Sections = slices.DeleteFunc(f.Sections, func(s Section) bool { return s.Bytes == nil })
 	return f.Join()
+}
+
+// Texts returns the bytes of a list of texts, whether or not it is valid.
+func Texts(texts ...string) []byte {
+	b := le.AppendUint32(nil, uint32(len(texts)))
+	all := ""
+	for _, s := range texts {
+		all += s
+		b = le.AppendUint32(b, uint32(len(all)))
+	}
+	return append(b, all...)
+}
+
+// Values are an attribute's values by ticker; one of the two is nil.
+type Values struct {
+	Texts   map[string]string
+	Numbers map[string]float64
+}
+
+// ByTicker returns the values of each attribute, as a writer takes them.
+func (c *Content) ByTicker() map[string]Values {
+	all := map[string]Values{}
+	for _, a := range c.Attributes {
+		v := Values{Texts: map[string]string{}}
+		if a.Texts == nil {
+			v = Values{Numbers: map[string]float64{}}
+		}
+		for i, text := range a.Texts {
+			v.Texts[c.Tickers[i].Name] = text
+		}
+		for i, number := range a.Numbers {
+			v.Numbers[c.Tickers[i].Name] = number
+		}
+		all[a.Name] = v
+	}
+	return all
+}
+
+// categories returns the bytes of CATS, or nil.
+func (c *Content) categories() (b []byte) {
+	if len(c.Categories) == 0 {
+		return nil
+	}
+	b = le.AppendUint32(nil, uint32(len(c.Categories)))
+	column := uint32(0)
+	for _, g := range c.Schema.Groups {
+		for _, col := range g.Columns {
+			if texts, ok := c.Categories[col.Name]; ok {
+				b = append(le.AppendUint32(b, column), Texts(texts...)...)
+			}
+			column++
+		}
+	}
+	return b
+}
+
+// attributes returns the bytes of STAT, or nil.
+func (c *Content) attributes() (b []byte) {
+	if len(c.Attributes) == 0 {
+		return nil
+	}
+	b = le.AppendUint32(nil, uint32(len(c.Attributes)))
+	for _, a := range c.Attributes {
+		b = append(le.AppendUint16(b, uint16(len(a.Name))), a.Name...)
+		if a.Texts == nil {
+			b = append(b, 2)
+			for _, v := range a.Numbers {
+				bits := math.Float64bits(v)
+				if v-v != 0 { // not finite
+					bits = 0x7ff8000000000000
+				}
+				b = le.AppendUint64(b, bits)
+			}
+			continue
+		}
+		var texts []string
+		for _, v := range a.Texts {
+			if v != "" && !slices.Contains(texts, v) {
+				texts = append(texts, v)
+			}
+		}
+		slices.Sort(texts)
+		b = append(append(b, 1), Texts(texts...)...)
+		for _, v := range a.Texts {
+			b = le.AppendUint32(b, uint32(slices.Index(texts, v)+1))
+		}
+	}
+	return b
 }
 
 // Calendars returns the minimal calendars in their order, and for each ticker its calendar and first entry.
@@ -365,6 +464,12 @@ func (d *digest) ticker(name string, times []byte, sums [][]byte, breaks [][]int
 	for _, rows := range breaks {
 		d.b = le.AppendUint64(d.b, uint64(len(rows)))
 		d.b = append(d.b, int64s(rows)...)
+	}
+}
+
+func (d *digest) section(tag string, b []byte) {
+	if len(b) > 0 {
+		d.b = append(le.AppendUint64(append(d.b, tag...), uint64(len(b))), b...)
 	}
 }
 

@@ -188,6 +188,11 @@ func (f *File) Repair() error {
 		}
 		d.ticker(name, times, each[i*groups:(i+1)*groups], breaks[i])
 	}
+	for _, s := range f.Sections { // in this order
+		if s.Tag == "CATS" || s.Tag == "STAT" {
+			d.section(s.Tag, s.Bytes)
+		}
+	}
 	f.Section("DGST").Bytes = d.sum()
 	return nil
 }

@@ -20,7 +20,8 @@ var tickerNames = []string{
 
 // DrawPanel draws a panel of up to six tickers: some without rows, with calendars of their own, shared and partly
 // shared, times near the ends of int64, negative zeros, subnormal numbers, every kind of missing cell, warm-up, scattered,
-// whole and equal missing runs, masks, label ends, breaks at gaps and given ones. It has a float32 column of role value.
+// whole and equal missing runs, masks, label ends, breaks at gaps and given ones, categories and attributes. It has a
+// float32 column of role value.
 func DrawPanel(t *rapid.T) *Panel {
 	p := &Panel{Groups: drawGroups(t)}
 	for i, kind := range rapid.SliceOfN(rapid.SampledFrom([]string{"given", "gap"}), 0, 3).Draw(t, "break sets") {
@@ -72,7 +73,68 @@ func DrawPanel(t *rapid.T) *Panel {
 		}
 		p.Tickers = append(p.Tickers, ticker)
 	}
+	drawCategories(t, rng, p)
+	drawAttributes(t, rng, p)
 	return p
+}
+
+var labels = []string{"", " ", "A", "AA", "Health Care", "IT", "IT\n", "NaN", "b", "é", "日本", "\U0001F4C8"}
+
+// drawCategories makes some columns of role value categories, of which some have none.
+func drawCategories(t *rapid.T, rng *rand.Rand, p *Panel) {
+	if uniform(t, 0, 3, "categories?") > 0 {
+		return
+	}
+	column := 0
+	for _, g := range p.Groups {
+		for k := range g.Columns {
+			if !g.LabelEnd && !g.Columns[k].Mask && rapid.Bool().Draw(t, "categories") {
+				from := uniform(t, 1, len(labels), "first category")
+				g.Columns[k].Categories = labels[from:uniform(t, from, len(labels), "behind the last category")]
+				for i := range p.Tickers {
+					recode(rng, p.Tickers[i].Cells[column], len(g.Columns[k].Categories))
+				}
+			}
+			column++
+		}
+	}
+}
+
+// recode makes the cells that are not missing codes of n categories; without any they become missing.
+func recode(rng *rand.Rand, cells []float32, n int) {
+	for r, v := range cells {
+		switch {
+		case v-v != 0: // not finite
+		case n == 0:
+			cells[r] = math.Float32frombits(Missing)
+		default:
+			cells[r] = float32(rng.IntN(n))
+		}
+	}
+}
+
+func drawAttributes(t *rapid.T, rng *rand.Rand, p *Panel) {
+	if uniform(t, 0, 3, "attributes?") > 0 {
+		return
+	}
+	names := rapid.SliceOfNDistinct(rapid.SampledFrom(labels[1:]), 1, 4, rapid.ID[string]).Draw(t, "attributes")
+	slices.Sort(names)
+	for _, name := range names {
+		a := Attribute{Name: name}
+		if rapid.Bool().Draw(t, "text") {
+			a.Texts = make([]string, len(p.Tickers))
+			for i := range a.Texts {
+				a.Texts[i] = labels[rng.IntN(len(labels))]
+			}
+		} else {
+			a.Numbers = make([]float64, len(p.Tickers))
+			for i := range a.Numbers {
+				numbers := []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(-1), 5e-324, -math.MaxFloat64, rng.NormFloat64()}
+				a.Numbers[i] = numbers[rng.IntN(len(numbers))]
+			}
+		}
+		p.Attributes = append(p.Attributes, a)
+	}
 }
 
 func drawGroups(t *rapid.T) []Group {

@@ -150,6 +150,14 @@ func TestDraw(t *testing.T) {
 				note("breaks", len(b) > 0)
 			}
 		}
+		for _, c := range p.Columns() {
+			note("categories", len(c.Categories) > 0)
+			note("no categories", c.Categories != nil && len(c.Categories) == 0)
+		}
+		for _, a := range p.Attributes {
+			note("texts", len(a.Texts) > 0)
+			note("numbers", len(a.Numbers) > 0)
+		}
 		note("all inputs", q.Inputs == nil)
 		note("targets", len(windows) > 0 && len(windows[0].Targets) > 0)
 		note("several horizons", len(windows) > 0 && len(q.Horizons) > 1)
@@ -172,7 +180,7 @@ func TestDraw(t *testing.T) {
 	for _, what := range []string{
 		"windows", "no windows", "no tickers", "no rows", "breaks", "all inputs", "targets", "stride", "at", "where",
 		"from and to", "some tickers", "some breaks", "optional", "several horizons", "horizon of 0 or below", "missing input",
-		"negative zero", "subnormal",
+		"negative zero", "subnormal", "categories", "no categories", "texts", "numbers",
 	} {
 		require.NotZero(t, seen[what], what)
 	}

@@ -17,6 +17,8 @@ type Panel struct {
 	BreakSets []BreakSet
 	// Tickers ascend by the bytes of their names.
 	Tickers []Ticker
+	// Attributes ascend by the bytes of their names.
+	Attributes []Attribute
 }
 
 // Group is a set of columns that are stored together.
@@ -31,6 +33,17 @@ type Group struct {
 type Column struct {
 	Name string
 	Mask bool
+	// Categories ascend by their bytes; a cell is the place of one, or missing. nil of a column of numbers.
+	Categories []string
+}
+
+// Attribute is a static value for each ticker.
+type Attribute struct {
+	Name string
+	// Texts has one text per ticker, empty where there is none; nil of numbers.
+	Texts []string
+	// Numbers has one number per ticker. What is not finite is missing. nil of texts.
+	Numbers []float64
 }
 
 // BreakSet is a named set of breaks. If MaxGap is not 0, there is a break wherever the time from one row to the next
@@ -100,6 +113,14 @@ func (p *Panel) Check() error {
 		}
 		sets[s.Name] = true
 	}
+	for i, a := range p.Attributes {
+		if a.Name == "" || i > 0 && a.Name <= p.Attributes[i-1].Name {
+			return fmt.Errorf("oracle: attribute %q is empty or out of order", a.Name)
+		}
+		if (a.Texts == nil) == (a.Numbers == nil) || len(a.Texts)+len(a.Numbers) != len(p.Tickers) {
+			return fmt.Errorf("oracle: attribute %q has %d texts and %d numbers of %d tickers", a.Name, len(a.Texts), len(a.Numbers), len(p.Tickers))
+		}
+	}
 	for i, t := range p.Tickers {
 		if t.Name == "" || i > 0 && t.Name <= p.Tickers[i-1].Name {
 			return fmt.Errorf("oracle: ticker %q is empty or out of order", t.Name)
@@ -131,6 +152,13 @@ func (t *Ticker) check(p *Panel, labelEnd []bool) error {
 			return fmt.Errorf("column %d has %d cells and %d ends, not %d and %d", c, len(t.Cells[c]), len(t.Ends[c]), cells, ends)
 		}
 	}
+	for c, column := range p.Columns() {
+		for r := range t.Cells[c] {
+			if column.Categories != nil && !t.IsMissing(c, int64(r)) && !isCode(t.Bits(c, int64(r)), len(column.Categories)) {
+				return fmt.Errorf("column %d has %v in row %d, which is no code of %d", c, t.Cells[c][r], r, len(column.Categories))
+			}
+		}
+	}
 	for s, breaks := range t.Breaks {
 		last := int64(0)
 		for _, r := range breaks {
@@ -147,6 +175,16 @@ func (t *Ticker) check(p *Panel, labelEnd []bool) error {
 		}
 	}
 	return nil
+}
+
+// isCode says whether bits are those of a number below n.
+func isCode(bits uint32, n int) bool {
+	for k := range n {
+		if math.Float32bits(float32(k)) == bits {
+			return true
+		}
+	}
+	return false
 }
 
 // Gaps returns the rows whose time is more than maxGap above that of the row before.

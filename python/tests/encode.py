@@ -61,6 +61,8 @@ class Panel:
     zone: str = ""
     align_log2: int = 6
     prov: bytes | None = None
+    categories: dict[str, list[str]] = field(default_factory=dict)  # by column
+    attributes: dict[str, list[str | float | None]] = field(default_factory=dict)  # a value per ticker, in order
 
     def names(self) -> list[str]:
         return sorted(self.tickers, key=str.encode)
@@ -206,6 +208,40 @@ def window_index(p: Panel) -> bytes:
     return out
 
 
+def texts(values: list[str]) -> bytes:
+    ends, joined = [], b""
+    for v in values:
+        joined += v.encode()
+        ends.append(len(joined))
+    return struct.pack(f"<I{len(ends)}I", len(ends), *ends) + joined
+
+
+def categories(p: Panel) -> bytes:
+    """CATS; empty without categories."""
+    out = struct.pack("<I", len(p.categories)) if p.categories else b""
+    for i, c in enumerate(p.columns()):
+        if c.name in p.categories:
+            out += struct.pack("<I", i) + texts(p.categories[c.name])
+    return out
+
+
+def attributes(p: Panel) -> bytes:
+    """STAT; empty without attributes. One that has a float is of numbers."""
+    out = struct.pack("<I", len(p.attributes)) if p.attributes else b""
+    for name in sorted(p.attributes, key=str.encode):
+        values = p.attributes[name]
+        if any(isinstance(v, float) for v in values):
+            out += text(name) + b"\2"
+            for v in values:
+                good = isinstance(v, float) and math.isfinite(v)
+                out += struct.pack("<d", v) if good else u64(0x7FF8000000000000)
+            continue
+        distinct = sorted({v for v in values if isinstance(v, str)}, key=str.encode)
+        out += text(name) + b"\1" + texts(distinct)
+        out += b"".join(struct.pack("<I", distinct.index(v) + 1 if isinstance(v, str) else 0) for v in values)
+    return out
+
+
 def digest(p: Panel, schema_bytes: bytes) -> bytes:
     h = hashlib.sha256(b"wstore-digest-1\n" + u64(len(schema_bytes)) + schema_bytes + u64(len(p.tickers)))
     for n in p.names():
@@ -217,10 +253,10 @@ def digest(p: Panel, schema_bytes: bytes) -> bytes:
         for rule in p.breaks:
             rows = p.break_rows(n, rule)
             h.update(u64(len(rows), *rows))
+    for tag, b in ((b"CATS", categories(p)), (b"STAT", attributes(p))):
+        if b:
+            h.update(tag + u64(len(b)) + b)
     return h.digest()
-
-
-FLAGS = {"BLKS": 1, "CALS": 1, "DGST": 1, "PROV": 2, "SCHM": 1, "TICK": 1, "WIDX": 1}
 
 
 def encode(p: Panel, extra: list[tuple[str, int, int, bytes]] | None = None) -> bytes:
@@ -292,6 +328,7 @@ def encode(p: Panel, extra: list[tuple[str, int, int, bytes]] | None = None) -> 
     ]
     if p.prov is not None:
         sections.append(("PROV", 2, 0, p.prov))
+    sections += [(tag, 0, 0, b) for tag, b in (("CATS", categories(p)), ("STAT", attributes(p))) if b]
     sections += extra or []
     sections.sort(key=lambda s: (s[0].encode(), s[2]))
     table = b""

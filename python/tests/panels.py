@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 from encode import Break, Col, Group, Panel, Ticker, Values
@@ -45,6 +46,24 @@ def small() -> Panel:
     )
 
 
+def labelled() -> Panel:
+    """`small`, with categories of two more columns, and attributes of both kinds."""
+    p = small()
+    p.groups.insert(1, Group("labels", [Col("sector"), Col("none")]))
+    for t in p.tickers.values():
+        n = len(t.times)
+        t.values["sector"] = [None if i % 5 == 4 else float(i % 3) for i in range(n)]
+        t.values["none"] = [None] * n
+    p.categories = {"sector": ["Energy", "IT", "é", "株"], "none": []}
+    p.attributes = {
+        "home": ["US", "US", None, "JP"],
+        "beta": [1.5, math.nan, -0.0, 1e-310],
+        "sector": ["IT", "Energy", "Energy", None],
+        "empty": [None] * 4,
+    }
+    return p
+
+
 NAMES = ["A", "AA", "B", "NA", "Ñ", "株", "z 1", "\x00", "c/d"]
 
 
@@ -80,7 +99,17 @@ def any_panel(r: Random) -> Panel:
         count += n
         cuts = sorted(set(r.choices(range(1, n), k=r.randint(0, 2)))) if n > 1 else []
         tickers[name] = Ticker(times, values, {"given": cuts})
-    return Panel(groups, tickers, breaks, unit=r.randint(0, 3), align_log2=r.choice([6, 7, 12]))
+    p = Panel(groups, tickers, breaks, unit=r.randint(0, 3), align_log2=r.choice([6, 7, 12]))
+    for c in columns:
+        if r.random() < 0.2:
+            p.categories[c] = sorted(r.sample(NAMES, r.randint(0, 4)), key=str.encode)
+            n = len(p.categories[c])
+            for t in tickers.values():
+                t.values[c] = [None if v is None or not n else float(r.randrange(n)) for v in t.values[c]]
+    for name in r.sample(NAMES, r.choice([0, 0, 1, 3])):
+        among: list[str | float | None] = r.choice([[None, *NAMES], [None, 0.0, -1.5, math.inf, math.nan]])
+        p.attributes[name] = r.choices(among, k=len(tickers))
+    return p
 
 
 def any_question(r: Random, p: Panel) -> Question:

@@ -378,6 +378,19 @@ def differences(differ: Path, path: Path, store: wstore.Store, q: Json, theirs: 
         yield f"statistics: {w.statistics()}\n  Go:\n    {theirs['statistics']}"
 
 
+def labels(store: wstore.Store) -> list[Json]:
+    """Categories by column, and of each attribute its kind and values: as the other side has them."""
+    attributes = {}
+    for name, of in store.attributes.items():
+        if of.dtype == object:
+            attributes[name] = ["text", *of.tolist()]
+        else:
+            bits = [f"{v:016x}" for v in of.view(np.uint64).tolist()]
+            attributes[name] = ["number", *(None if np.isnan(v) else b for v, b in zip(of, bits, strict=True))]
+    categories = {c: texts for c in store.columns if (texts := store.categories(c)) is not None}
+    return [categories, attributes]
+
+
 def compare(differ: Path, paths: list[Path]) -> int:
     """Asks both about all files, and fails with the first few differences. Returns how many windows were compared."""
     assert paths
@@ -405,6 +418,8 @@ def compare(differ: Path, paths: list[Path]) -> int:
             go = theirs["open"], theirs["verify"]
             found.append(f"{path.name}: open {refused!r}, verify {verified!r}; Go: {go}")
         elif store is not None:
+            if labels(store) != [theirs["categories"], theirs["attributes"]]:
+                found.append(f"{path.name}: labels {labels(store)}; Go: {theirs['categories']}, {theirs['attributes']}")
             for q, other in zip(asked, theirs["queries"] or (), strict=True):
                 compared += other["windows"]
                 plain = {k: v for k, v in q.items() if k not in MADE}

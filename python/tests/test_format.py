@@ -12,15 +12,32 @@ from random import Random
 
 import numpy as np
 import pytest
-from encode import MAGIC, Break, Col, Group, Panel, Patch, Ticker, encode, slot, u64, uvarint, xxh
+from encode import (
+    MAGIC,
+    Break,
+    Col,
+    Group,
+    Panel,
+    Patch,
+    Ticker,
+    attributes,
+    categories,
+    encode,
+    slot,
+    texts,
+    u64,
+    uvarint,
+    xxh,
+)
 from encode import schema as encode_schema
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from panels import any_panel, small
+from panels import any_panel, labelled, small
 
 import wstore
 
 GOOD = encode(small())
+LABELLED = encode(labelled())
 
 
 def code_of(b: bytes) -> str | None:
@@ -50,6 +67,7 @@ def with_slot(offset: int, b: bytes) -> bytes:
 def test_the_encoder_makes_good_files() -> None:
     assert code_of(GOOD) is None
     assert code_of(Patch(GOOD).seal()) is None
+    assert code_of(LABELLED) is None
 
 
 @pytest.mark.parametrize(
@@ -80,8 +98,11 @@ def test_the_encoder_makes_good_files() -> None:
         ("unsupported", with_slot(32, b"\1")),
         ("unsupported", with_slot(39, b"\x80")),
         ("unsupported", encode(small(), [("ZZZZ", 1, 0, b"x")])),
-        ("unsupported", encode(small(), [("CATS", 3, 0, b"x")])),
-        (None, encode(small(), [("ZZZZ", 0, 0, b"x"), ("STAT", 2, 7, b"yy")])),
+        ("unsupported", encode(small(), [("CATX", 3, 0, b"x")])),
+        (None, encode(small(), [("ZZZZ", 0, 0, b"x"), ("STAR", 2, 7, b"yy")])),
+        ("catalog_invalid", encode(small(), [("CATS", 1, 0, b"x")])),
+        ("catalog_invalid", encode(small(), [("STAT", 2, 0, b"x")])),
+        ("catalog_invalid", encode(small(), [("STAT", 0, 1, b"x")])),
         (None, with_slot(16, b"\xff" * 16)),
         (None, with_slot(8, b"\xff" * 4)),
         ("catalog_checksum", Patch(GOOD).put(len(GOOD) - 1, b"\0").seal("")),
@@ -139,9 +160,9 @@ def test_catalog(change: Callable[[Patch], object]) -> None:
     assert code_of(p.seal(sums=False)) == "catalog_invalid"
 
 
-@pytest.mark.parametrize("tag", ["BLKS", "CALS", "DGST", "PROV", "SCHM", "TICK", "WIDX"])
+@pytest.mark.parametrize("tag", ["BLKS", "CALS", "CATS", "DGST", "PROV", "SCHM", "STAT", "TICK", "WIDX"])
 def test_section_checksums(tag: str) -> None:
-    p = Patch(GOOD)
+    p = Patch(LABELLED)
     at, n = p.section(tag)
     p.put(at + n - 1, bytes([p.b[at + n - 1] ^ 1]))
     assert code_of(p.seal(sums=False)) == "section_checksum"
@@ -350,6 +371,136 @@ def test_layout_of_sections() -> None:
     assert code_of(p.seal()) == "layout"
 
 
+def u32(*values: int) -> bytes:
+    return struct.pack(f"<{len(values)}I", *values)
+
+
+def number(name: bytes, *bits: int) -> bytes:
+    return struct.pack("<H", len(name)) + name + b"\2" + u64(*bits)
+
+
+def words(name: bytes, values: list[str], *codes: int) -> bytes:
+    return struct.pack("<H", len(name)) + name + b"\1" + texts(values) + u32(*codes)
+
+
+ONE = 0x3FF0000000000000
+
+
+@pytest.mark.parametrize(
+    ("tag", "b", "good"),
+    [
+        ("CATS", u32(1, 2) + texts([]), True),
+        ("CATS", u32(2, 2) + texts(["A", "B"]) + u32(5) + texts(["x"]), True),
+        ("CATS", b"\1\0", False),
+        ("CATS", u32(0), False),
+        ("CATS", u32(8), False),
+        ("CATS", u32((1 << 32) - 1), False),
+        ("CATS", u32(1, 2), False),
+        ("CATS", u32(1, 2) + texts([]) + b"\0", False),
+        ("CATS", u32(2, 2) + texts([]), False),
+        ("CATS", u32(2, 2) + texts([]) + u32(2) + texts([]), False),
+        ("CATS", u32(2, 2) + texts([]) + u32(0) + texts([]), False),
+        ("CATS", u32(1, 4) + texts([]), False),  # a mask
+        ("CATS", u32(1, 6) + texts([]), False),  # label ends
+        ("CATS", u32(1, 7) + texts([]), False),
+        ("CATS", u32(1, 2, (1 << 32) - 1), False),
+        ("CATS", u32(1, 2, 1 << 24), False),
+        ("CATS", u32(1, 2, 2, 2, 1) + b"AB", False),
+        ("CATS", u32(1, 2, 1, (1 << 32) - 1) + b"A", False),
+        ("CATS", u32(1, 2, 1, 2) + b"A", False),
+        ("CATS", u32(1, 2) + texts([""]), False),
+        ("CATS", u32(1, 2) + texts(["", "A"]), False),
+        ("CATS", u32(1, 2) + texts(["A" * 65535]), True),
+        ("CATS", u32(1, 2) + texts(["A" * 65536]), False),
+        ("CATS", u32(1, 2) + texts(["B", "A"]), False),
+        ("CATS", u32(1, 2) + texts(["A", "A"]), False),
+        ("CATS", u32(1, 2, 1, 1) + b"\xff", False),
+        ("CATS", u32(1, 2, 2, 1, 2) + b"\xc3\xa9", False),
+        ("STAT", u32(1) + words(b"a", [], 0, 0, 0, 0), True),
+        ("STAT", u32(1) + words(b"a", ["A", "B"], 2, 1, 1, 0), True),
+        ("STAT", u32(2) + number(b"a", ONE, 0, 1 << 63, 0x7FF8 << 48) + words(b"b", [], 0, 0, 0, 0), True),
+        ("STAT", u32(0), False),
+        ("STAT", u32(65536), False),
+        ("STAT", u32(2) + number(b"a", 0, 0, 0, 0), False),
+        ("STAT", u32(1) + number(b"a", 0, 0, 0, 0) + b"\0", False),
+        ("STAT", u32(1) + number(b"a", 0, 0, 0), False),
+        ("STAT", u32(1) + number(b"", 0, 0, 0, 0), False),
+        ("STAT", u32(1) + number(b"a" * 256, 0, 0, 0, 0), False),
+        ("STAT", u32(1) + number(b"\xff", 0, 0, 0, 0), False),
+        ("STAT", u32(2) + number(b"a", 0, 0, 0, 0) + number(b"a", 0, 0, 0, 0), False),
+        ("STAT", u32(2) + number(b"b", 0, 0, 0, 0) + number(b"a", 0, 0, 0, 0), False),
+        ("STAT", u32(1) + number(b"a", 0x7FF0 << 48, 0, 0, 0), False),
+        ("STAT", u32(1) + number(b"a", 0, 0, 0, 0xFFF0 << 48), False),
+        ("STAT", u32(1) + number(b"a", 0, 0, 0, 0xFFF8 << 48), False),
+        ("STAT", u32(1) + number(b"a", 0, 0, 0, (0x7FF8 << 48) + 1), False),
+        ("STAT", u32(1) + b"\1\0a\0" + u64(0, 0, 0, 0), False),
+        ("STAT", u32(1) + b"\1\0a\3" + u64(0, 0, 0, 0), False),
+        ("STAT", u32(1) + words(b"a", ["A"], 1, 2, 0, 0), False),
+        ("STAT", u32(1) + words(b"a", ["A"], 1, (1 << 32) - 1, 0, 0), False),
+        ("STAT", u32(1) + words(b"a", ["A"], 0, 0, 0, 0), False),
+        ("STAT", u32(1) + words(b"a", ["B", "A"], 1, 2, 0, 0), False),
+        ("STAT", u32(1) + words(b"a", ["A"], 1, 0, 0), False),
+    ],
+)
+def test_labels(tag: str, b: bytes, good: bool) -> None:
+    # The digest is not that of the labels, so only opening is asked.
+    changed = Patch(LABELLED).replace(tag, b).seal()
+    if good:
+        wstore.open_bytes(changed)
+        assert code_of(changed) in ("cell_invalid", "digest_mismatch")
+        return
+    with pytest.raises(wstore.CorruptError) as e:
+        wstore.open_bytes(changed)
+    assert (e.value.code, e.value.section) == ("section_invalid", tag)
+
+
+@pytest.mark.parametrize(
+    "bits", [0x40800000, 0xBF800000, 0x80000000, 0x3F800001, 1, 0x4B800000, 0x7F800000, 0xFFC00000]
+)
+def test_cells_are_codes(bits: int) -> None:
+    p = labelled()
+    p.tickers["BRK.B"].values["sector"][1] = struct.unpack("<f", u32(bits))[0]
+    b = encode(p)
+    if bits & 0x7F800000 == 0x7F800000:  # the encoder makes it a missing one
+        assert code_of(b) is None
+    else:
+        assert code_of(b) == "cell_invalid"
+    p.categories["sector"].append("鸡")
+    assert (code_of(encode(p)) is None) == (bits in (0x40800000, 0x7F800000, 0xFFC00000))
+
+
+def test_labels_as_python_has_them() -> None:
+    store = wstore.open_bytes(LABELLED)
+    assert store.categories("sector") == ["Energy", "IT", "é", "株"]
+    assert store.categories("none") == []
+    assert store.categories("a") is None
+    with pytest.raises(wstore.NotFoundError, match="did you mean 'sector'"):
+        store.categories("secto")
+    assert list(store.attributes) == ["beta", "empty", "home", "sector"]
+    home, beta = store.attributes["home"], store.attributes["beta"]
+    assert home.tolist() == ["US", "US", None, "JP"]
+    assert beta.dtype == np.float64
+    assert str(beta.tolist()) == "[1.5, nan, -0.0, 1e-310]"
+    assert store.attributes["home"] is home
+    for a in store.attributes.values():
+        assert not a.flags.writeable
+    assert wstore.open_bytes(GOOD).attributes == {}
+
+
+def test_labels_are_in_the_digest() -> None:
+    changes: list[Callable[[Panel], object]] = [
+        lambda p: p.attributes.clear(),
+        lambda p: p.attributes.update(beta=[1.5, 1.5, 1.5, 1.5]),
+        lambda p: p.categories["sector"].append("鸡"),
+    ]
+    for change in changes:
+        p = labelled()
+        change(p)
+        other = encode(p)
+        assert code_of(other) is None
+        assert wstore.open_bytes(other).digest != wstore.open_bytes(LABELLED).digest
+
+
 def data_at(p: Patch, ticker: int, group: int) -> int:
     at: int = struct.unpack_from("<Q", p.get("BLKS"), 16 + 8 * (ticker * 4 + group))[0]
     return at
@@ -472,8 +623,9 @@ def test_every_cut_is_found() -> None:
 @given(st.data())
 def test_hostile_files_open_safely_or_not_at_all(data: st.DataObject) -> None:
     """Any change of metadata, with all checksums set right: what opens can be read to the last window."""
-    p = Patch(GOOD)
-    places = [(p.catalog, p.length), (0, 512), *map(p.section, ["SCHM", "TICK", "CALS", "BLKS", "WIDX"])]
+    p = Patch(LABELLED)
+    tags = ["SCHM", "TICK", "CALS", "BLKS", "WIDX", "CATS", "STAT"]
+    places = [(p.catalog, p.length), (0, 512), *map(p.section, tags)]
     for _ in range(data.draw(st.integers(1, 3))):
         start, n = data.draw(st.sampled_from(places))
         at = start + data.draw(st.integers(0, n - 1))
@@ -496,7 +648,11 @@ def read_all(store: wstore.Store) -> None:
     repr(store)
     for t in store.tickers:
         assert store.times(t).size == store.series(t, store.columns[0]).size
+    for a in store.attributes.values():
+        assert a.shape == (len(store.tickers),)
     inputs = [c.name for c in store.schema.columns if c.role != "label_end"]
+    for c in inputs:
+        store.categories(c)
     for lookback in (1, 3):
         w = store.windows(lookback, inputs=inputs[:1], targets=inputs[-1:], optional=inputs[:1])
         w.gather(range(len(w)))
@@ -530,6 +686,15 @@ def test_any_panel_is_read_back(seed: int) -> None:
         for c in p.columns():
             want = np.array(p.tickers[n].values[c.name], np.float32)
             assert np.array_equal(store.series(n, c.name), want, equal_nan=True)
+    assert {c: v for c in store.columns if (v := store.categories(c)) is not None} == p.categories
+    assert list(store.attributes) == sorted(p.attributes, key=str.encode)
+    for name, values in p.attributes.items():
+        got = store.attributes[name]
+        if got.dtype == object:
+            assert got.tolist() == values
+        else:
+            want = np.array([np.nan if v is None else v for v in values], np.float64)
+            assert np.array_equal(got, np.where(np.isfinite(want), want, np.nan), equal_nan=True)
     # The digest does not depend on alignment or provenance.
     p.align_log2, p.prov = 13, b"{}"
     assert wstore.open_bytes(encode(p)).digest == store.digest
@@ -556,3 +721,16 @@ def test_the_small_file_of_the_specification() -> None:
     p = Panel([Group("features", [Col("open"), Col("close")])], {"AAPL": aapl, "KO": ko}, [Break("gap", 1, 259200)])
     assert bytes(b) == encode(p)
     assert code_of(bytes(b)) is None
+
+
+def test_the_sections_of_the_specification() -> None:
+    path = Path(__file__).parents[2] / "spec" / "SPEC.md"
+    if not path.exists():
+        pytest.skip("the specification is in the repository, not in the package")
+    p = Panel([Group("features", [Col("open"), Col("close")])])
+    p.categories = {"close": ["Energy", "Technology"]}
+    p.attributes = {"beta": [1.25, None], "sector": ["Technology", "Staples"]}
+    for tag, want in (("CATS", categories(p)), ("STAT", attributes(p))):
+        dump = path.read_text().split(f"<!-- dump: {tag} -->")[1].split(f"<!-- dump: end of {tag} -->")[0]
+        pieces = re.findall(r"(?m)^ *\d+  ((?:[0-9a-f]{2} ?)+)", dump)
+        assert b"".join(map(bytes.fromhex, pieces)) == want

@@ -90,6 +90,13 @@ def test_content(vector: dict[str, Any], access: Any) -> None:
         "calendars"
     ]
     assert store.tickers == tuple(t["name"] for t in want["tickers"])
+    categories = {schema.columns[c["column"]].name: c["texts"] for c in want.get("categories", ())}
+    assert {c: store.categories(c) for c in store.columns} == {c: categories.get(c) for c in store.columns}
+    assert list(store.attributes) == [a["name"] for a in want.get("attributes", ())]
+    for a in want.get("attributes", ()):
+        of = store.attributes[a["name"]]
+        values = of.tolist() if a["kind"] == "text" else [f"{v:016x}" for v in of.view(np.uint64).tolist()]
+        assert values == a["values"]
     for t, ticker in enumerate(want["tickers"]):
         assert store.rows[t] == ticker["rows"]
         assert (layout.calendar[t], layout.first[t]) == (ticker["calendar"], ticker["first"])

@@ -31,6 +31,10 @@ COLUMNS_MAX = 65535
 BREAK_SETS_MAX = 64
 SECTIONS_MIN, SECTIONS_MAX = 6, 65536
 NAME_MAX = 255
+ATTRIBUTES_MAX = 65535
+TEXTS_MAX = 1 << 24
+TEXT_MAX = 65535
+MISSING_NUMBER = 0x7FF8000000000000
 
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
@@ -46,7 +50,17 @@ BreakKind = Literal["gap", "column", "given"]
 _BREAK_KINDS: tuple[BreakKind, ...] = ("gap", "column", "given")
 
 # Tags that a version 1 reader knows, with the flags that each must have.
-_FLAGS = {b"BLKS": 1, b"CALS": 1, b"DGST": 1, b"PROV": 2, b"SCHM": 1, b"TICK": 1, b"WIDX": 1}
+_FLAGS = {
+    b"BLKS": 1,
+    b"CALS": 1,
+    b"CATS": 0,
+    b"DGST": 1,
+    b"PROV": 2,
+    b"SCHM": 1,
+    b"STAT": 0,
+    b"TICK": 1,
+    b"WIDX": 1,
+}
 _ORDER = (b"SCHM", b"TICK", b"CALS", b"BLKS", b"WIDX", b"DGST")
 
 _SLOT = struct.Struct("<8sIIQQQQQQQQ")
@@ -167,6 +181,19 @@ class WindowIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class Attribute:
+    """Section 5.9: a static value of each ticker.
+
+    Of texts, `values` are u32: 0 where there is none, else the place in `texts` plus 1. Of numbers they are f64, NaN
+    where there is none, and `texts` is None.
+    """
+
+    name: str
+    texts: tuple[str, ...] | None
+    values: npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """All of a file's metadata, checked."""
 
@@ -184,6 +211,8 @@ class Layout:
     blocks: Chunked  # block of ticker t and group g at t * groups + g; counts in rows
     index: WindowIndex
     digest: bytes
+    categories: dict[int, tuple[str, ...]]  # section 5.8: the texts of a column's numbers
+    attributes: tuple[Attribute, ...]
 
 
 class _BrokenError(Exception):
@@ -315,6 +344,14 @@ def parse(path: str, size: int, read: Read) -> Layout:
         digest = section_bytes(entry)
         if len(digest) != 32:
             raise _BrokenError("the digest must have 32 bytes")
+        categories: dict[int, tuple[str, ...]] = {}
+        if b"CATS" in by_tag:
+            entry = by_tag[b"CATS"][0]
+            categories = _parse_categories(section_bytes(entry), schema)
+        attributes: tuple[Attribute, ...] = ()
+        if b"STAT" in by_tag:
+            entry = by_tag[b"STAT"][0]
+            attributes = _parse_attributes(section_bytes(entry), len(names))
     except _BrokenError as e:
         bad("section_invalid", entry.tag.decode(), entry.offset + e.at, str(e))
 
@@ -338,6 +375,8 @@ def parse(path: str, size: int, read: Read) -> Layout:
         blocks=blocks,
         index=index,
         digest=digest,
+        categories=categories,
+        attributes=attributes,
     )
 
 
@@ -427,6 +466,17 @@ class _Cursor:
             raise _BrokenError("a number that is not below 2^63", self.at - 8 * (n - i))
         return a
 
+    def texts(self) -> tuple[str, ...]:
+        """Section 5.8's list of texts."""
+        n = self.uint(4)
+        if n > TEXTS_MAX:
+            raise _BrokenError(f"{n} texts, at most {TEXTS_MAX} are possible", self.at - 4)
+        self.room(n, 5, "texts")
+        at = self.at
+        ends = np.frombuffer(self.take(4 * n), "<u4").astype(np.int64)
+        blob = self.take(int(ends[-1]) if n else 0)
+        return tuple(map(bytes.decode, _split(blob, ends, TEXT_MAX, at)))
+
     def room(self, n: int, each: int, what: str) -> None:
         """n things of at least so many bytes each must still be in the section."""
         if n > (len(self.b) - self.at) // each:
@@ -503,27 +553,92 @@ def _parse_tickers(b: bytes) -> tuple[tuple[bytes, ...], I64, I64, I64]:
         raise _BrokenError(f"{n} tickers, at most {TICKERS_MAX} are possible")
     c.room(n, 32, "tickers")
     ends, calendar, first, rows = (c.counts(n) for _ in range(4))
-    blob = c.take(len(b) - c.at)
+    names = _split(c.take(len(b) - c.at), ends, NAME_MAX, 8)
+    if ((rows == 0) & ((calendar != 0) | (first != 0))).any():
+        raise _BrokenError("a ticker without rows has calendar 0 and first entry 0")
+    return names, calendar, first, rows
+
+
+def _split(blob: bytes, ends: I64, most: int, at: int) -> tuple[bytes, ...]:
+    """Texts of 1 to `most` bytes of UTF-8 in strictly ascending order, by where each ends; `at` is the ends' place."""
+    n = len(ends)
     if (int(ends[-1]) if n else 0) != len(blob):
-        raise _BrokenError(f"{len(blob)} bytes of names", 8)
+        raise _BrokenError(f"{len(blob)} bytes of text, which end at {int(ends[-1]) if n else 0}", at)
     lengths = np.diff(ends, prepend=0)
-    if n and (lengths.min() < 1 or lengths.max() > NAME_MAX):
-        raise _BrokenError(f"the name of ticker {int(np.argmax((lengths < 1) | (lengths > NAME_MAX)))}", 8)
+    wrong = (lengths < 1) | (lengths > most)
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise _BrokenError(f"text {i} has {int(lengths[i])} bytes, 1 to {most} are possible", at)
     # Text whose pieces all begin with a character's first byte is valid if and only if each piece is.
     starts = np.frombuffer(blob, np.uint8)[ends[:-1]] if n else np.empty(0, np.uint8)
     try:
         blob.decode()
     except UnicodeDecodeError as e:
-        raise _BrokenError("a name is not valid UTF-8", 8 + 32 * n + e.start) from None
+        raise _BrokenError(f"the text with byte {e.start} of all is not valid UTF-8", at) from None
     if (starts & 0xC0 == 0x80).any():
-        raise _BrokenError("a name is not valid UTF-8", 8 + 32 * n)
+        raise _BrokenError("a text ends within a character", at)
     stops = ends.tolist()
-    names = tuple(map(blob.__getitem__, map(slice, [0, *stops[:-1]], stops)))
-    if not all(map(operator.lt, names, names[1:])):
-        raise _BrokenError("names are not in strictly ascending order")
-    if ((rows == 0) & ((calendar != 0) | (first != 0))).any():
-        raise _BrokenError("a ticker without rows has calendar 0 and first entry 0")
-    return names, calendar, first, rows
+    texts = tuple(map(blob.__getitem__, map(slice, [0, *stops[:-1]], stops)))
+    if not all(map(operator.lt, texts, texts[1:])):
+        raise _BrokenError("texts are not in strictly ascending order", at)
+    return texts
+
+
+def _parse_categories(b: bytes, schema: Schema) -> dict[int, tuple[str, ...]]:
+    c = _Cursor(b)
+    n = c.uint(4)
+    if not 1 <= n <= len(schema.columns):
+        raise _BrokenError(f"{n} columns with categories, of {len(schema.columns)}")
+    out: dict[int, tuple[str, ...]] = {}
+    before = -1
+    for _ in range(n):
+        column = c.uint(4)
+        if not before < column < len(schema.columns):
+            raise _BrokenError(f"column {column} behind {before}, of {len(schema.columns)}", c.at - 4)
+        if schema.columns[column].role != "value":
+            raise _BrokenError(f"column {schema.columns[column].name!r} can't have categories", c.at - 4)
+        out[column] = c.texts()
+        before = column
+    c.done()
+    return out
+
+
+def _parse_attributes(b: bytes, tickers: int) -> tuple[Attribute, ...]:
+    c = _Cursor(b)
+    n = c.uint(4)
+    if not 1 <= n <= ATTRIBUTES_MAX:
+        raise _BrokenError(f"{n} attributes, 1 to {ATTRIBUTES_MAX} are possible")
+    out: list[Attribute] = []
+    for _ in range(n):
+        at = c.at
+        name = c.text("an attribute's name")
+        if out and name.encode() <= out[-1].name.encode():
+            raise _BrokenError(f"attribute {name!r} is not behind {out[-1].name!r}", at)
+        kind = c.uint(1)
+        texts: tuple[str, ...] | None = None
+        values: npt.NDArray[Any]
+        if kind == 1:
+            texts = c.texts()
+            at = c.at
+            values = np.frombuffer(c.take(4 * tickers), "<u4")
+            if (values > len(texts)).any():
+                raise _BrokenError(f"a code of attribute {name!r} is above {len(texts)}", at)
+            used = np.zeros(len(texts) + 1, bool)
+            used[values] = True
+            if not used[1:].all():
+                text = texts[int(np.argmin(used[1:]))]
+                raise _BrokenError(f"no ticker has text {text!r} of attribute {name!r}", at)
+        elif kind == 2:
+            values = np.frombuffer(c.take(8 * tickers), "<f8")
+            odd = ~np.isfinite(values) & (values.view("<u8") != MISSING_NUMBER)
+            if odd.any():
+                at = c.at - 8 * (tickers - int(np.argmax(odd)))
+                raise _BrokenError(f"a number of attribute {name!r} is neither finite nor missing", at)
+        else:
+            raise _BrokenError(f"kind {kind} of attribute {name!r}", c.at - 1)
+        out.append(Attribute(name, texts, values))
+    c.done()
+    return tuple(out)
 
 
 def _parse_calendars(b: bytes, align: int) -> Chunked:

@@ -21,6 +21,16 @@ def verify(path: str, layout: Layout, data: npt.NDArray[np.uint8]) -> None:
     _Verifier(path, layout, data).run()
 
 
+def is_code(bits: npt.NDArray[np.uint32], count: int) -> npt.NDArray[np.bool_]:
+    """Which float32 are a number from 0 to count - 1, bit by bit."""
+    value = bits.view("<f4")
+    with np.errstate(invalid="ignore"):
+        inside = (value >= 0) & (value < count)
+    number = np.where(inside, value, 0).astype(np.uint32)
+    same: npt.NDArray[np.bool_] = number.astype("<f4").view("<u4") == bits
+    return inside & same
+
+
 class _Verifier:
     def __init__(self, path: str, layout: Layout, data: npt.NDArray[np.uint8]) -> None:
         self.path = path
@@ -79,7 +89,7 @@ class _Verifier:
         yield layout.slot.catalog_offset, layout.size
 
     def sections(self) -> None:
-        checked = {b"SCHM", b"TICK", b"CALS", b"BLKS", b"WIDX", b"DGST"}
+        checked = {b"SCHM", b"TICK", b"CALS", b"BLKS", b"WIDX", b"DGST", b"CATS", b"STAT"}
         for e in self.layout.entries:
             if e.tag not in checked and xxh64(self.data[e.offset : e.offset + e.length]) != e.checksum:
                 self.bad("section_checksum", e.tag.decode(), e.offset, "the section is damaged")
@@ -124,6 +134,7 @@ class _Verifier:
         rows, width = int(layout.rows[t]), len(group.columns)
         start = int(layout.blocks.offset[i])
         runs = [self.missing(group.first + k, t) for k in range(width)]
+        categories = {c - group.first: len(v) for c, v in layout.categories.items() if 0 <= c - group.first < width}
         step = max(1, _STEP // row_bytes)
         mismatch: tuple[int, str] | None = None
         for row in range(0, rows, step):
@@ -132,10 +143,13 @@ class _Verifier:
             bits = self.data[at : at + n * row_bytes].view("<u4").reshape(n, width)
             missing = bits == MISSING_BITS
             invalid = (bits & 0x7F800000 == 0x7F800000) & ~missing
+            for k, count in categories.items():
+                invalid[:, k] |= ~missing[:, k] & ~is_code(bits[:, k], count)
             if invalid.any():
                 cell = int(np.argmax(invalid))
-                name = group.columns[cell % width]
-                self.bad("cell_invalid", "block", at + 4 * cell, f"{what}: {name!r} is neither finite nor missing")
+                k = cell % width
+                rule = "no number of a category" if k in categories else "neither finite nor missing"
+                self.bad("cell_invalid", "block", at + 4 * cell, f"{what}: {group.columns[k]!r} is {rule}")
             if mismatch is not None:
                 continue
             for k, (starts, ends) in enumerate(runs):
@@ -206,6 +220,9 @@ class _Verifier:
             for s in range(len(layout.schema.breaks)):
                 rows = self.breaks(s, t)
                 h.update(u64(len(rows)) + rows.astype("<u8").tobytes())
+        for e in layout.entries:
+            if e.tag in (b"CATS", b"STAT"):
+                h.update(e.tag + u64(e.length) + self.data[e.offset : e.offset + e.length].tobytes())
         if h.digest() != layout.digest:
             at = next(e.offset for e in layout.entries if e.tag == b"DGST")
             self.bad("digest_mismatch", "DGST", at, "the digest is not that of the content")

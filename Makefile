@@ -17,12 +17,12 @@ PY_TORCH = $(shell $(PYTHON) tools/pyenv torch)
 PY_BENCH = $(shell $(PYTHON) tools/pyenv bench)
 UV      ?= uv
 # What is Python.
-PYTHONS = python bench tools/pyenv tools/wheel-check
+PYTHONS = python bench examples tools/pyenv tools/wheel-check
 # The packages whose tests depend on the word size, the byte order or on other goroutines:
 # all but the checks of the source text and of the documentation, which are the same everywhere.
 CODE = $(shell go list ./... | grep -v -e /internal/lint -e /internal/doctest -e /tools/)
 
-.PHONY: help build demo test test-go test-python test-wheel test-all race fuzz fuzz-short cross test-386 lint \
+.PHONY: help build demo test test-go test-python test-wheel test-torch test-all race fuzz fuzz-short cross test-386 lint \
 	bench bench-beyond-ram order-quality locks notices docs fmt clean
 .DEFAULT_GOAL := help
 
@@ -54,7 +54,11 @@ test-go:
 test-python: build
 	go build -trimpath -o build/differ ./tools/differ
 	WSTORE=$(CURDIR)/bin/wstore WSTORE_DIFFER=$(CURDIR)/build/differ PYTHONPATH=$(CURDIR)/python \
-		$(or $(PY),$(error no Python environment, see above)) -m pytest python/tests
+		$(or $(PY),$(error no Python environment, see above)) -m pytest python/tests --ignore python/tests/torch
+
+test-torch: build ## The tests of wstore.torch and of the examples; installs torch, about 5 GB, once
+	WSTORE=$(CURDIR)/bin/wstore PYTHONPATH=$(CURDIR)/python $(or $(PY_TORCH),$(error no Python environment, see above)) \
+		-m pytest python/tests/torch
 
 # In an environment of its own, outside the checkout; pip fetches the build backend and numpy.
 test-wheel: ## Install the Python package into a fresh environment, open a file with it
@@ -65,7 +69,7 @@ test-wheel: ## Install the Python package into a fresh environment, open a file 
 
 # Everything that `test` leaves out, and `test` itself. `make -o test test-all` adds without
 # repeating: for use directly after `make test`, as .ci/run does.
-test-all: test lint cross test-386 test-wheel race fuzz-short ## test, and lint, race detector, short fuzzing, other platforms
+test-all: test lint cross test-386 test-wheel test-torch race fuzz-short ## test, and lint, race detector, short fuzzing, other platforms
 
 # -short: these two look for races and for faults of 32-bit words; the full counts ran in `test`.
 race:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from machine import Limit, drop, join, read_bytes, readahead
 
 import wstore
 
@@ -66,7 +66,7 @@ def memmap(path: Path, rows: int, seconds: float) -> dict[str, Any]:
 
 def child(a: argparse.Namespace) -> None:
     if a.cgroup:
-        (Path(a.cgroup) / "cgroup.procs").write_text(str(os.getpid()))
+        join(a.cgroup)
     path = Path(a.file)
     if a.child == "warm":
         path.read_bytes()
@@ -77,92 +77,15 @@ def child(a: argparse.Namespace) -> None:
     print(json.dumps(result))
 
 
-def read_bytes() -> int:
-    """What this process has had read from disk."""
-    try:
-        lines = Path("/proc/self/io").read_text().splitlines()
-    except OSError:
-        return 0
-    return next(int(line.split()[1]) for line in lines if line.startswith("read_bytes"))
-
-
 # Around them
 
 
-class Limit:
-    """A cgroup with a limit of memory; `path` is None, and `why` says why, where that is not possible."""
-
-    def __init__(self, size: int) -> None:
-        self.path: Path | None = None
-        self.why = ""
-        try:
-            parent, name = self._parent()
-            path = parent / f"wstore-bench-{os.getpid()}"
-            path.mkdir()
-        except OSError as e:
-            self.why = f"no memory cgroup can be made here ({e})"
-            return
-        try:
-            (path / name).write_text(str(size))
-            self.path = path
-        except OSError as e:
-            path.rmdir()
-            self.why = f"the memory of a cgroup can't be limited here ({e})"
-
-    @staticmethod
-    def _parent() -> tuple[Path, str]:
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            number, controllers, path = line.split(":", 2)
-            if "memory" in controllers.split(","):
-                return Path("/sys/fs/cgroup/memory") / path.lstrip("/"), "memory.limit_in_bytes"
-            if number == "0" and not controllers and Path("/sys/fs/cgroup/cgroup.controllers").exists():
-                return Path("/sys/fs/cgroup") / path.lstrip("/"), "memory.max"
-        raise OSError("the memory controller is not mounted")
-
-    def failures(self) -> str:
-        """How often the limit was hit, where the kernel says."""
-        if self.path is None:
-            return ""
-        for name in ("memory.failcnt", "memory.events"):
-            if (self.path / name).exists():
-                return (self.path / name).read_text().split("max ")[-1].split()[0]
-        return ""
-
-    def close(self) -> None:
-        if self.path is not None:
-            for _ in range(50):
-                try:
-                    self.path.rmdir()
-                    return
-                except OSError:
-                    time.sleep(0.1)
-
-
-def drop(*paths: Path) -> None:
-    """Takes files out of the page cache."""
-    for path in paths:
-        fd = os.open(path, os.O_RDONLY)
-        os.fsync(fd)
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(fd)
-
-
-def readahead(path: Path) -> str:
-    """The kernel's readahead of the disk that a file is on, in KiB."""
-    device = os.stat(path).st_dev
-    for place in ("queue", "../queue"):
-        f = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}") / place / "read_ahead_kb"
-        if f.exists():
-            return f.read_text().strip()
-    return "unknown"
-
-
 def run(a: argparse.Namespace, path: Path, mode: str, order: str, limit: int | None, seconds: float) -> dict[str, Any]:
-    drop(path, path.with_suffix(".npy"))
+    drop([path, path.with_suffix(".npy")])
     group = None if limit is None and a.limit == 0 else a.group_bytes
     cgroup = None if limit is None else Limit(limit)
     if cgroup is not None and cgroup.path is None:
-        print(f"  {cgroup.why}: the next run has no limit")
+        print(f"  {cgroup.why}; the next run has no limit")
     args = ["--child", mode, "--file", str(path), "--rows", str(a.rows), "--seconds", str(seconds), "--order", order]
     if cgroup is not None and cgroup.path is not None:
         args += ["--cgroup", str(cgroup.path)]

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,22 +28,34 @@ import (
 // a new one never appears in part.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	c := &conversion{o: &o}
-	if err := c.prepare(ctx); err != nil {
-		return nil, err
+	err := c.prepare(ctx)
+	if err == nil && o.IfChanged {
+		var report *Report
+		if report, err = c.unchanged(ctx); report != nil && err == nil {
+			return report, c.spool.close()
+		}
 	}
-	c.table = newTable(&c.plan.read, o.fs, o.Output, o.budget)
+	if err != nil {
+		return nil, errors.Join(err, c.spool.close())
+	}
+	c.table = newTable(c.plan, c.survey, o.fs, o.Output, o.budget, o.Memory/6)
 	c.table.lastFirst = o.OnDuplicate == DuplicateLast
 	report, err := c.run(ctx)
-	return report, errors.Join(err, c.table.close())
+	return report, errors.Join(err, c.table.close(), c.spool.close())
 }
 
 // conversion is one run.
 type conversion struct {
 	o      *Options
+	spool  *spool // of standard input
 	survey *ingest.Survey
 	plan   *plan
 	table  *table
 	report Report
+
+	hash         hasher  // of the inputs
+	static       *static // nil: there is none
+	staticInputs []input
 
 	schema *format.Schema
 	w      *writer.Writer
@@ -62,6 +75,8 @@ func (c *conversion) prepare(ctx context.Context) error {
 	switch {
 	case o.OnDuplicate != DuplicateError && o.OnDuplicate != DuplicateFirst && o.OnDuplicate != DuplicateLast:
 		return usage("on duplicates %q; must be error, first or last", o.OnDuplicate)
+	case !slices.Contains([]string{"", "error", "first", "last"}, o.OnAmbiguousTime):
+		return usage("on ambiguous time %q; must be error, first or last", o.OnAmbiguousTime)
 	case o.Memory < 16<<20:
 		return usage("memory %d bytes; must be at least 16 MiB", o.Memory)
 	case o.Jobs < 0:
@@ -78,6 +93,12 @@ func (c *conversion) prepare(ctx context.Context) error {
 			return usage("%w", err)
 		}
 	}
+	if err := ingest.CheckNumberFormat(o.Decimal, o.Thousands); err != nil {
+		return usage("%w", err)
+	}
+	if err := o.Text.Check(); err != nil {
+		return usage("%w", err)
+	}
 	var location *time.Location
 	if o.Zone != "" {
 		var err error
@@ -85,15 +106,26 @@ func (c *conversion) prepare(ctx context.Context) error {
 			return usage("zone %q is unknown; use an IANA name such as America/New_York", o.Zone)
 		}
 	}
-	sources, skipped, err := ingest.Sources(o.Inputs)
+	sources, skipped, err := c.sources(ctx)
 	if err != nil {
 		return err
 	}
-	if err := checkOutput(o, sources); err != nil {
-		return err
+	if o.Static != "" {
+		static, _, err := ingest.Sources([]string{o.Static})
+		if err == nil {
+			err = c.readStatic(ctx, static)
+		}
+		if err != nil {
+			return fmt.Errorf("attributes: %w", err)
+		}
+		if len(sources) > len(static) { // they may stand in the folder of the inputs
+			sources = slices.DeleteFunc(sources, func(s ingest.Source) bool {
+				return slices.ContainsFunc(static, func(t ingest.Source) bool { return same(s.File(), t.File()) })
+			})
+		}
 	}
 	c.survey, err = ingest.NewSurvey(ctx, sources, ingest.Options{
-		Jobs: o.Jobs, TimeFormat: o.TimeFormat, Location: location, SkipBad: o.SkipBad, Progress: c.progress(sources),
+		Jobs: o.Jobs, TimeFormat: o.TimeFormat, Location: location, AmbiguousTime: o.OnAmbiguousTime, Decimal: o.Decimal, Thousands: o.Thousands, SkipBad: o.SkipBad, Text: o.Text, Progress: c.progress(sources),
 	})
 	if err != nil {
 		return err
@@ -115,13 +147,44 @@ func (c *conversion) prepare(ctx context.Context) error {
 	return err
 }
 
+// sources finds the inputs' files, after it has looked whether the output can be written.
+func (c *conversion) sources(ctx context.Context) (sources []ingest.Source, skipped []string, err error) {
+	o := c.o
+	if !slices.Contains(o.Inputs, "-") {
+		if sources, skipped, err = ingest.Sources(o.Inputs); err == nil {
+			err = checkOutput(o, sources)
+		}
+		return sources, skipped, err
+	}
+	switch {
+	case len(o.Inputs) > 1:
+		return nil, nil, usage("standard input (-) is one input of %d; it must be the only one", len(o.Inputs))
+	case o.Stdin == nil:
+		return nil, nil, usage("there is no standard input")
+	case o.Ticker == "" && o.Wide == "":
+		return nil, nil, usage("standard input has no file name to take the ticker from; name the column of the ticker with --ticker")
+	}
+	if err := checkOutput(o, nil); err != nil {
+		return nil, nil, err
+	}
+	c.spool = &spool{fs: o.fs}
+	var told func(int64)
+	if o.Progress != nil {
+		told = func(n int64) { o.Progress(n, 0) }
+	}
+	if err := c.spool.fill(ctx, o.Stdin, o.Output, told); err != nil {
+		return nil, nil, err
+	}
+	return []ingest.Source{{Path: "standard input", Held: c.spool.file.Name(), Size: c.spool.size}}, nil, nil
+}
+
 // checkOutput finds out before the work what would make it useless.
 func checkOutput(o *Options, sources []ingest.Source) error {
 	if o.Output == "" {
 		return usage("no output is named; use -o FILE.wst")
 	}
 	for _, s := range sources {
-		if same(s.Path, o.Output) {
+		if same(s.File(), o.Output) {
 			return usage("%s is both input and output", s.Path)
 		}
 	}
@@ -141,7 +204,7 @@ func checkOutput(o *Options, sources []ingest.Source) error {
 		return fmt.Errorf("the output %s is a folder; name a file in it", o.Output)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("the output %s is not a regular file, and would be replaced by one; name another", o.Output)
-	case !o.Overwrite:
+	case !o.Overwrite && !o.IfChanged:
 		return fmt.Errorf("the output %s: %w; --force replaces it", o.Output, fs.ErrExist)
 	}
 	return nil
@@ -155,32 +218,40 @@ func same(a, b string) bool {
 }
 
 func (c *conversion) progress(sources []ingest.Source) func(int64) {
-	if c.o.Progress == nil {
-		return nil
-	}
 	var total int64
 	for _, s := range sources {
 		total += s.Size
 	}
-	return func(n int64) { c.o.Progress(n, total) }
+	return func(n int64) {
+		c.hash.read.Add(n)
+		if c.o.Progress != nil {
+			c.o.Progress(n, total)
+		}
+	}
 }
 
 func (c *conversion) run(ctx context.Context) (*Report, error) {
-	stats, err := c.survey.Read(ctx, c.plan.read, c.table.add)
-	if err != nil {
+	var stats *ingest.Stats
+	err := c.hashed(ctx, func() (err error) {
+		stats, err = c.survey.Read(ctx, c.plan.read, c.table.add)
+		return err
+	})
+	if err = errors.Join(err, c.spool.close()); err != nil { // the disk space is needed now
 		return nil, err
 	}
 	for _, i := range c.survey.Blank {
 		c.report.EmptyFiles = append(c.report.EmptyFiles, filepath.Base(c.survey.Sources[i].Path))
 	}
-	if c.plan.ticker == "" { // every file is a ticker, also one without rows
-		for _, src := range c.survey.Sources {
-			if _, err := c.table.ticker(src.Name()); err != nil {
+	if c.plan.ticker == "" && c.plan.wide == nil { // every file is a ticker, also one without rows
+		for i := range c.survey.Sources {
+			if _, err := c.table.ticker(c.survey.Ticker(i)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	c.table.prec.add(int64(c.o.MaxGap))
+	for _, k := range c.plan.breaks {
+		c.table.prec.add(k.MaxGap)
+	}
 	for _, g := range c.plan.groups {
 		for _, col := range g.Columns {
 			if col.ReachKind == format.ReachDuration {
@@ -189,7 +260,17 @@ func (c *conversion) run(ctx context.Context) (*Report, error) {
 		}
 	}
 	c.schema = c.plan.schema(c.table.prec.unit(), c.o.Zone)
-	c.w, err = writer.Create(c.o.Output, c.schema, &writer.Options{Align: c.o.Align, Overwrite: c.o.Overwrite, FS: c.o.fs})
+	categories, err := c.categories()
+	if err != nil {
+		return nil, err
+	}
+	attributes, err := c.attributesOf()
+	if err != nil {
+		return nil, fmt.Errorf("attributes: %w", err)
+	}
+	c.w, err = writer.Create(c.o.Output, c.schema, &writer.Options{
+		Align: c.o.Align, Overwrite: c.o.Overwrite || c.o.IfChanged, FS: c.o.fs, Categories: categories, Attributes: attributes,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -197,6 +278,32 @@ func (c *conversion) run(ctx context.Context) (*Report, error) {
 		return nil, errors.Join(err, c.w.Abort())
 	}
 	return &c.report, c.inspect()
+}
+
+// categories gives the texts of columns their final numbers.
+func (c *conversion) categories() (map[string][]string, error) {
+	t := c.table
+	for i := range c.plan.fills {
+		f := &c.plan.fills[i]
+		if from := c.plan.cells[f.cell]; from.category && !f.Forward {
+			if _, reason, hint := t.category(t.dictionaries[from.at], f.Value); reason != "" {
+				return nil, usage("fill %s: %q %s; %s", f, clip(f.Value), reason, hint)
+			}
+		}
+	}
+	all := map[string][]string{}
+	for _, d := range t.dictionaries {
+		d.sort()
+		all[d.name] = d.texts
+	}
+	for i := range c.plan.fills {
+		f := &c.plan.fills[i]
+		if from := c.plan.cells[f.cell]; from.category && !f.Forward {
+			d := t.dictionaries[from.at]
+			f.value = float32(d.renumbered[d.numbers[f.Value]])
+		}
+	}
+	return all, nil
 }
 
 func (c *conversion) write(ctx context.Context, stats *ingest.Stats) error {
@@ -227,7 +334,7 @@ func (c *conversion) ticker(ctx context.Context, s *series) error {
 	}
 	c.report.Tickers++
 	b := &c.block
-	b.rows = 0
+	b.begin()
 	// The table puts the row that is kept before those of the same time.
 	err := c.table.each(s, func(r []byte) error {
 		if b.rows > 0 && timeOf(r) == b.last {
@@ -263,8 +370,9 @@ func (c *conversion) duplicate(s *series, kept, r []byte) error {
 		e := &ingest.RowError{
 			Path: c.survey.Sources[other].Path, Line: otherLine, Column: c.plan.time,
 			Value: time.Unix(0, timeOf(r)).UTC().Format(time.RFC3339Nano),
-			Reason: fmt.Sprintf("comes twice for ticker %q: %s:%d has %s row",
-				s.name, c.survey.Sources[source].Path, line, what),
+			Row:   c.survey.CountsRows(other),
+			Reason: fmt.Sprintf("comes twice for ticker %q: %s has %s row",
+				s.name, c.survey.Place(source, line), what),
 			Hint: "--on-duplicate first or last keeps one of them",
 		}
 		if c.plan.option != "" {
@@ -284,48 +392,64 @@ type block struct {
 	c      *conversion
 	times  []int64
 	cells  []writer.Cells
-	widths []int  // of the float32 groups
+	floats []int  // the groups of float32
+	stamps []int  // those of int64
 	kept   []byte // the row before
 	raw    []float32
 	rows   int64 // of the ticker so far
 	last   int64 // nanoseconds
-	gapSet int   // 1 if the first break set is the one of gaps
 }
 
 const blockRows = 4096
 
 func (b *block) init(c *conversion) {
 	b.c = c
-	for _, g := range c.schema.Groups {
-		if g.DType == format.Float32 {
-			b.widths = append(b.widths, len(g.Columns))
+	for g := range c.schema.Groups {
+		if c.schema.Groups[g].DType == format.Float32 {
+			b.floats = append(b.floats, g)
+		} else {
+			b.stamps = append(b.stamps, g)
 		}
 	}
 	b.cells = make([]writer.Cells, len(c.schema.Groups))
 	b.kept = make([]byte, c.table.shape.size)
 	b.raw = make([]float32, c.table.shape.cells)
-	if c.o.MaxGap > 0 {
-		b.gapSet = 1
+}
+
+// begin begins a ticker.
+func (b *block) begin() {
+	b.rows = 0
+	b.stretch()
+}
+
+// stretch begins a stretch.
+func (b *block) stretch() {
+	for i := range b.c.plan.fills {
+		b.c.plan.fills[i].begin()
 	}
 }
 
 // add takes a row; before it, where a break column changed, comes a break.
 func (b *block) add(r []byte) error {
-	sh := &b.c.table.shape
+	sh, plan := &b.c.table.shape, b.c.plan
 	tm := timeOf(r)
 	if b.rows == 0 {
 		b.c.report.span(tm)
 	} else {
 		b.c.report.gap(b.last, tm)
+		if plan.longGap(b.last, tm) {
+			b.stretch()
+		}
 		texts, before := sh.textsOf(r), sh.textsOf(b.kept)
-		for k := range sh.texts {
+		for k, set := range plan.breakOf {
 			if !bytes.Equal(texts[8*k:8*k+8], before[8*k:8*k+8]) {
 				if err := b.flush(); err != nil {
 					return err
 				}
-				if err := b.c.w.Break(b.gapSet + k); err != nil {
+				if err := b.c.w.Break(set); err != nil {
 					return err
 				}
+				b.stretch()
 			}
 		}
 	}
@@ -335,13 +459,21 @@ func (b *block) add(r []byte) error {
 	per := int64(b.c.schema.Unit.Duration())
 	b.times = append(b.times, tm/per)
 	f32.Decode(b.raw, sh.cellsOf(r))
+	for k, c := range plan.cells {
+		if c.category && !format.IsMissing(b.raw[k]) {
+			b.raw[k] = float32(b.c.table.dictionaries[c.at].renumbered[int(b.raw[k])])
+		}
+	}
+	for i := range plan.fills {
+		plan.fills[i].use(b.raw)
+	}
 	from := 0
-	for g, w := range b.widths {
+	for _, g := range b.floats {
+		w := len(b.c.schema.Groups[g].Columns)
 		b.cells[g].F32 = append(b.cells[g].F32, b.raw[from:from+w]...)
 		from += w
 	}
-	for k := range sh.stamps {
-		g := len(b.widths) + k
+	for k, g := range b.stamps {
 		v := sh.stamp(r, k)
 		if v != format.NoTime {
 			v /= per

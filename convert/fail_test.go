@@ -17,8 +17,8 @@ import (
 	"github.com/wstore/wstore/internal/fsys"
 )
 
-// failing makes inputs whose conversion has every step: rows sorted on disk, duplicates, breaks, label ends, and a file
-// without rows.
+// failing makes inputs whose conversion has every step: rows sorted on disk, duplicates, breaks, label ends, categories,
+// cells that are filled, attributes, and a file without rows.
 func failing(t *testing.T) convert.Options {
 	header, rows := table(40, 3)
 	dir := t.TempDir()
@@ -28,6 +28,9 @@ func failing(t *testing.T) convert.Options {
 	write(t, dir, "9.csv", header)
 	o := options(dir)
 	o.OnDuplicate = convert.DuplicateLast
+	o.Categories = []string{"half"}
+	o.Fills = []convert.Fill{{Column: "a", Forward: true}, {Column: "half", Value: "none"}}
+	o.Static = write(t, t.TempDir(), "static.csv", "ticker,beta,sector\nT00,1.5,Tech\n")
 	return o
 }
 
@@ -71,6 +74,46 @@ func TestAnyFaultOfTheFileSystem(t *testing.T) {
 			requireKept(t, o.Output)
 		}
 		require.Greater(t, n, int64(50), "there were that many operations to fail")
+	}
+}
+
+// A wide table, from a file and from standard input, and one that is looked at for changes first.
+func TestFaultsOfOtherWays(t *testing.T) {
+	text := "date,note,A:x,A:y,B:x\n"
+	for i := range 60 {
+		text += fmt.Sprintf("2024-01-01 00:%02d,n%d,%d,,%d\n", i, i/7, i, i*i)
+	}
+	for name, o := range map[string]convert.Options{
+		"file":           {Inputs: []string{write(t, t.TempDir(), "in.csv", text)}},
+		"standard input": {Inputs: []string{"-"}},
+		"if changed":     {Inputs: []string{"-"}, IfChanged: true},
+	} {
+		o.Wide, o.Categories, o.Fills = "{ticker}:{column}", []string{"note"}, []convert.Fill{{Column: "y", Value: "0"}}
+		o.Output, o.Overwrite = filepath.Join(t.TempDir(), "out.wst"), true
+		o.Stdin = strings.NewReader("date,A:x\n2024-01-02,1\n")
+		_, err := convert.Run(context.Background(), convert.Options{Inputs: []string{"-"}, Stdin: o.Stdin, Wide: o.Wide, Output: o.Output})
+		require.NoError(t, err)
+		old, err := os.ReadFile(o.Output)
+		require.NoError(t, err)
+		n := int64(0)
+		for ; ; n++ {
+			faulty := &fsys.Faulty{FS: fsys.OS{}, N: n}
+			o.Inject(faulty, 100)
+			o.Stdin = strings.NewReader(text)
+			_, err := convert.Run(context.Background(), o)
+			requireAlone(t, o.Output)
+			if !faulty.Failed() {
+				require.NoError(t, err, name)
+				break
+			}
+			require.ErrorIs(t, err, fsys.ErrInjected, "%s, operation %d", name, n)
+			got, err := os.ReadFile(o.Output)
+			require.NoError(t, err)
+			if string(got) != string(old) { // it was complete: what failed was tidying up
+				require.NoError(t, os.WriteFile(o.Output, old, 0o666))
+			}
+		}
+		require.Greater(t, n, int64(20), name)
 	}
 }
 

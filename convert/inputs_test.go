@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,7 +93,7 @@ func TestUnusableInputs(t *testing.T) {
 		"empty":             {[]string{empty}, "holds no row"},
 		"only a header":     {[]string{header}, "holds no row"},
 		"both":              {[]string{empty, header}, "the inputs hold no row"},
-		"no data in folder": {[]string{filepath.Join(dir, "none")}, "holds no .csv"},
+		"no data in folder": {[]string{filepath.Join(dir, "none")}, "holds no file of data (.csv"},
 		"other columns":     {[]string{good, other}, `has other columns than`},
 	} {
 		err := fails(t, "", convert.Options{Inputs: c.inputs})
@@ -308,18 +309,51 @@ func TestUnknownColumns(t *testing.T) {
 func TestNoTime(t *testing.T) {
 	var unusable *ingest.UnusableError
 	require.ErrorAs(t, fails(t, "a,b\n1,2\n", convert.Options{}), &unusable)
-	require.ErrorAs(t, fails(t, "date,time,b\n2024-01-02,09:30,2\n", convert.Options{}), &unusable)
+	require.ErrorAs(t, fails(t, "date,time,b\n2024-01-02,2024-01-02,2\n", convert.Options{}), &unusable)
 	require.ErrorContains(t, unusable, "--time")
 }
 
 func TestNoNumbers(t *testing.T) {
 	var unusable *ingest.UnusableError
-	err := fails(t, "date;close\n2024-01-02;1,5\n2024-01-03;1,7\n", convert.Options{})
+	err := fails(t, "date;close\n2024-01-02;much\n2024-01-03;more\n", convert.Options{})
 	require.ErrorAs(t, err, &unusable)
-	require.ErrorContains(t, err, `in.csv: has no numeric column: "close" is none, it holds text, such as "1,5"; numbers have a decimal point and no thousands separators`)
-	r, _ := convertText(t, "date,ticker,x,volume,note\n2024-01-02,A,1,\"1,234,567\",\"a, b\"\n", convert.Options{})
-	require.Equal(t, []convert.SkippedColumn{
-		{Name: "volume", Why: `it holds text, such as "1,234,567"; numbers have a decimal point and no thousands separators`},
-		{Name: "note", Why: `it holds text, such as "a, b"`},
-	}, r.SkippedColumns)
+	require.ErrorContains(t, err, `in.csv: has no numeric column: "close" is none, it holds text, such as "much"`)
+	r, _ := convertText(t, "date,ticker,x,note\n2024-01-02,A,1,\"a, b\"\n", convert.Options{})
+	require.Equal(t, []convert.SkippedColumn{{Name: "note", Why: `it holds text, such as "a, b"`}}, r.SkippedColumns)
+}
+
+func TestNumbersAndTimesAsPeopleWriteThem(t *testing.T) {
+	from := func(text string, o convert.Options) (*convert.Report, map[string]series) {
+		o.Inputs = []string{write(t, t.TempDir(), "in.csv", text)}
+		r, s := run(t, o)
+		return r, contents(t, s)
+	}
+	r, s := from("date;time;close;volume;change\n2024-01-02;0930;1.234,5;1,2M;3,3%\n2024-01-02;1600;1.300,25;950;-0,5%\n", convert.Options{Zone: "America/New_York"})
+	for name, want := range map[string][]float32{"close": {1234.5, 1300.25}, "volume": {1.2e6, 950}, "change": {0.033, -0.005}} {
+		require.Equal(t, []uint32{math.Float32bits(want[0]), math.Float32bits(want[1])}, s["in"].cells[name])
+	}
+	require.Equal(t, "%Y-%m-%d %H%M", r.TimeFormat)
+	require.Equal(t, time.Date(2024, 1, 2, 14, 30, 0, 0, time.UTC), *r.TimeMin)
+	var styles []string
+	for _, c := range r.Columns {
+		styles = append(styles, c.Style)
+	}
+	require.Equal(t, []string{"decimal comma, points between thousands", "decimal comma", "decimal comma, percent, divided by 100"}, styles)
+
+	const twice = "when,x\n2024-11-03 01:30,1\n2024-11-03 02:30,2\n"
+	err := fails(t, twice, convert.Options{Zone: "America/New_York"})
+	require.ErrorContains(t, err, "in.csv:2: ")
+	require.ErrorContains(t, err, "--on-ambiguous-time")
+	r, _ = from(twice, convert.Options{Zone: "America/New_York", OnAmbiguousTime: "last"})
+	require.Equal(t, int64(1), r.AmbiguousTimes)
+	require.Equal(t, time.Date(2024, 11, 3, 6, 30, 0, 0, time.UTC), *r.TimeMin)
+
+	const open = "date,volume\n2024-01-02,\"1,234\"\n"
+	require.ErrorContains(t, fails(t, open, convert.Options{}), "--decimal point or --decimal comma")
+	for _, o := range []convert.Options{{Decimal: "x"}, {Thousands: "x"}, {Decimal: "comma", Thousands: "comma"}, {OnAmbiguousTime: "x"}} {
+		var usage *convert.UsageError
+		require.ErrorAs(t, fails(t, open, o), &usage)
+	}
+	r, _ = from("day,clock,x\n2024-01-02,34200000,1\n", convert.Options{Time: "day", TimeOfDay: "clock", TimeFormat: "ms-of-day"})
+	require.Equal(t, time.Date(2024, 1, 2, 9, 30, 0, 0, time.UTC), *r.TimeMin)
 }

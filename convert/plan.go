@@ -16,15 +16,25 @@ import (
 
 // plan says what is read and how it is stored.
 type plan struct {
-	read   ingest.Plan
-	groups []format.Group    // the schema's, label ends last, a group of one column each
-	floats int               // float32 columns, in order of the groups
-	breaks []format.BreakSet // gap first; its MaxGap and the reaches are in nanoseconds until the unit is known
-	skip   []SkippedColumn   // columns of the inputs that are not stored
-	ticker string            // the column's name, or empty
-	time   string
-	hint   string // for the report: that a column may name the tickers
-	option string // for duplicates: the same in short
+	read            ingest.Plan
+	groups          []format.Group    // the schema's, each of int64 of one column
+	cells           []cellOf          // of each float32 column, in order of the groups
+	categories      []string          // columns with categories, in the order of their cells
+	breaks          []format.BreakSet // MaxGap and the reaches are in nanoseconds until the unit is known
+	breakOf         []int             // the break set of each of read.Texts but the last, which are of the categories
+	fills           []fill            // of columns, in their order
+	wide            *wide             // nil: each row is one ticker's
+	skip            []SkippedColumn   // columns of the inputs that are not stored
+	ticker          string            // the column's name, or empty
+	time, timeOfDay string
+	hints           []string // for the report
+	option          string   // for duplicates: that a column may name the tickers
+}
+
+// cellOf is where a cell of a row comes from.
+type cellOf struct {
+	category bool
+	at       int // in read.Floats, or in plan.categories
 }
 
 // SkippedColumn is a column of the inputs that is not stored.
@@ -35,16 +45,18 @@ type SkippedColumn struct {
 
 // planner resolves the names of Options.
 type planner struct {
-	o      *Options
-	s      *ingest.Survey
-	index  map[string]int // columns by name
-	use    map[int]string // what each used column is for
-	p      *plan
-	inputs string // for errors
+	o       *Options
+	s       *ingest.Survey
+	columns []ingest.Column // the survey's, then those that a wide table's make together
+	index   map[string]int  // columns by name
+	use     map[int]string  // what each used column is for
+	ends    []int           // columns of label ends
+	p       *plan
+	inputs  string // for errors
 }
 
 func newPlan(o *Options, s *ingest.Survey) (*plan, error) {
-	b := &planner{o: o, s: s, index: map[string]int{}, use: map[int]string{}, p: &plan{}}
+	b := &planner{o: o, s: s, columns: s.Columns, index: map[string]int{}, use: map[int]string{}, p: &plan{}}
 	for i, c := range s.Columns {
 		b.index[c.Name] = i
 	}
@@ -54,13 +66,16 @@ func newPlan(o *Options, s *ingest.Survey) (*plan, error) {
 			break
 		}
 	}
-	steps := []func() error{b.keys, b.named, b.features, b.labelEnds, b.breakSets}
+	steps := []func() error{b.keys, b.wide, b.named, b.features, b.labelEnds, b.breakSets, b.rows, b.fills}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
 	b.skipped()
+	if b.p.wide != nil {
+		b.p.wide.spread(&b.p.read)
+	}
 	b.tickerHint()
 	schema := &format.Schema{Groups: b.p.groups, Breaks: b.p.breaks}
 	if err := schema.Validate(); err != nil {
@@ -71,7 +86,7 @@ func newPlan(o *Options, s *ingest.Survey) (*plan, error) {
 
 // schemaHint says what to try where names don't make a schema.
 func (b *planner) schemaHint() string {
-	for i, c := range b.s.Columns {
+	for i, c := range b.columns {
 		if len(c.Name) > format.MaxName && (b.use[i] != "" || b.breakColumn(c.Name)) {
 			return "rename the column in the inputs, or leave it out with --columns"
 		}
@@ -93,8 +108,8 @@ func (b *planner) column(name string) (int, error) {
 	if i, ok := b.index[name]; ok {
 		return i, nil
 	}
-	names := make([]string, len(b.s.Columns))
-	for i, c := range b.s.Columns {
+	names := make([]string, len(b.columns))
+	for i, c := range b.columns {
 		names[i] = c.Name
 	}
 	return 0, &reader.NotFoundError{Path: b.inputs, Kind: "column", Name: name, Near: near.Names(name, names)}
@@ -122,14 +137,22 @@ func (b *planner) keys() (err error) {
 			return err
 		}
 	}
+	p.timeOfDay = b.o.TimeOfDay
 	if p.time = b.o.Time; p.time == "" {
 		i, err := b.s.TimeColumn()
 		if err != nil {
 			return err
 		}
 		p.time = b.s.Columns[i].Name
+		if clock := b.s.TimeOfDay(i); clock >= 0 && p.timeOfDay == "" {
+			p.timeOfDay = b.s.Columns[clock].Name
+		}
 	}
-	p.read.Time, err = b.take(p.time, "the time")
+	if p.read.Time, err = b.take(p.time, "the time"); err != nil || p.timeOfDay == "" {
+		return err
+	}
+	clock, err := b.take(p.timeOfDay, "the time of day")
+	p.read.Clock = []int{clock}
 	return err
 }
 
@@ -156,7 +179,32 @@ func (b *planner) named() error {
 	if len(targets) > 0 {
 		b.p.groups[len(b.p.groups)-1].Columns = targets
 	}
-	return b.group("masks", b.o.Masks, "a mask", format.Mask)
+	if err := b.group("masks", b.o.Masks, "a mask", format.Mask); err != nil {
+		return err
+	}
+	return b.categories()
+}
+
+// categories takes the columns of categories that are not in another group for a group of their own.
+func (b *planner) categories() error {
+	var apart []string
+	for k, name := range b.o.Categories {
+		i, err := b.column(name)
+		switch {
+		case err != nil:
+			return err
+		case slices.Contains(b.o.Categories[:k], name):
+			return usage("column %q is named twice for categories", name)
+		case slices.Contains(b.o.Masks, name):
+			return usage("column %q is a mask, and can't hold categories", name)
+		case i >= len(b.s.Columns):
+			return usage("column %q of a wide table can't hold categories", name)
+		}
+		if b.use[i] == "" && !slices.Contains(b.o.Columns, name) {
+			apart = append(apart, name)
+		}
+	}
+	return b.group("categories", apart, "of categories", format.Value)
 }
 
 // group adds a float32 group of columns.
@@ -166,16 +214,12 @@ func (b *planner) group(name string, columns []string, what string, role format.
 	}
 	g := format.Group{Name: name, DType: format.Float32}
 	for _, c := range columns {
-		i, err := b.take(c, what)
-		if err != nil {
+		if _, err := b.take(c, what); err != nil {
 			return err
 		}
 		g.Columns = append(g.Columns, format.Column{Name: c, Role: role})
-		b.p.read.Floats = append(b.p.read.Floats, i)
-		b.p.read.Masks = append(b.p.read.Masks, role == format.Mask)
 	}
 	b.p.groups = append(b.p.groups, g)
-	b.p.floats += len(columns)
 	return nil
 }
 
@@ -212,11 +256,14 @@ func (b *planner) target(text string) (format.Column, error) {
 	if what := b.use[i]; what != "" && what != "label ends" {
 		return c, usage("column %q is %s and the label ends of %q; name it once", reach, what, c.Name)
 	}
+	if i >= len(b.s.Columns) {
+		return c, usage("column %q of a wide table can't hold the label ends of %q", reach, c.Name)
+	}
 	b.use[i] = "label ends"
-	at = slices.Index(b.p.read.Times, i)
+	at = slices.Index(b.ends, i)
 	if at < 0 {
-		at = len(b.p.read.Times)
-		b.p.read.Times = append(b.p.read.Times, i)
+		at = len(b.ends)
+		b.ends = append(b.ends, i)
 	}
 	c.ReachKind, c.Reach = format.ReachColumn, int64(at) // labelEnds adds the columns before it
 	return c, nil
@@ -226,22 +273,19 @@ func (b *planner) target(text string) (format.Column, error) {
 func (b *planner) features() error {
 	names := b.o.Columns
 	if names == nil {
-		for i, c := range b.s.Columns {
-			if b.use[i] == "" && !c.Unnamed && (c.Kind == ingest.Float || c.Kind == ingest.Empty) && !b.breakColumn(c.Name) {
+		for i, c := range b.columns {
+			if b.use[i] == "" && !b.common(i) && !c.Unnamed && (c.Kind == ingest.Float || c.Kind == ingest.Empty) && !b.breakColumn(c.Name) {
 				names = append(names, c.Name)
 			}
 		}
 	}
-	rest, masks := b.p.read.Floats, b.p.read.Masks
-	groups := b.p.groups
-	b.p.read.Floats, b.p.read.Masks, b.p.groups = nil, nil, nil
+	rest := b.p.groups
+	b.p.groups = nil
 	if err := b.group("features", names, "a feature", format.Value); err != nil {
 		return err
 	}
-	b.p.read.Floats = append(b.p.read.Floats, rest...)
-	b.p.read.Masks = append(b.p.read.Masks, masks...)
-	b.p.groups = append(b.p.groups, groups...)
-	if b.p.floats == 0 {
+	b.p.groups = append(b.p.groups, rest...)
+	if len(b.p.groups) == 0 {
 		e := &ingest.UnusableError{Path: b.inputs, Reason: "has no numeric column", Hint: "name columns with --columns"}
 		if b.skipped(); len(b.p.skip) > 0 {
 			e.Reason += fmt.Sprintf(": %q is none, %s", b.p.skip[0].Name, b.p.skip[0].Why)
@@ -257,15 +301,19 @@ func (b *planner) breakColumn(name string) bool {
 
 // labelEnds adds an int64 group for each column of label ends.
 func (b *planner) labelEnds() error {
+	floats := int64(0)
+	for _, g := range b.p.groups {
+		floats += int64(len(g.Columns))
+	}
 	for gi := range b.p.groups {
 		for ci := range b.p.groups[gi].Columns {
 			if c := &b.p.groups[gi].Columns[ci]; c.ReachKind == format.ReachColumn {
-				c.Reach += int64(b.p.floats)
+				c.Reach += floats
 			}
 		}
 	}
-	for _, i := range b.p.read.Times {
-		name := b.s.Columns[i].Name
+	for _, i := range b.ends {
+		name := b.columns[i].Name
 		b.p.groups = append(b.p.groups, format.Group{
 			Name: "label_end." + name, DType: format.Int64, Columns: []format.Column{{Name: name, Role: format.LabelEnd}},
 		})
@@ -278,19 +326,59 @@ func (b *planner) breakSets() error {
 		b.p.breaks = append(b.p.breaks, format.BreakSet{Name: "gap", Kind: format.BreakGap, MaxGap: int64(b.o.MaxGap)})
 	}
 	for _, k := range b.o.Breaks {
-		i, err := b.column(k.Column)
-		if err != nil {
+		if err := b.breakSet(format.BreakSet{Name: k.Name, Kind: format.BreakColumn, Source: k.Column}, k.Column); err != nil {
 			return err
 		}
-		b.p.read.Texts = append(b.p.read.Texts, i)
-		b.p.breaks = append(b.p.breaks, format.BreakSet{Name: k.Name, Kind: format.BreakColumn, Source: k.Column})
+	}
+	return nil
+}
+
+// breakSet adds the set of the changes of a column.
+func (b *planner) breakSet(set format.BreakSet, column string) error {
+	i, err := b.column(column)
+	if err != nil {
+		return err
+	}
+	if i >= len(b.s.Columns) {
+		return usage("column %q of a wide table can't make breaks", column)
+	}
+	b.p.read.Texts = append(b.p.read.Texts, i)
+	b.p.breakOf = append(b.p.breakOf, len(b.p.breaks))
+	b.p.breaks = append(b.p.breaks, set)
+	return nil
+}
+
+// rows says where the cells of a row come from.
+func (b *planner) rows() error {
+	p := b.p
+	for _, g := range p.groups {
+		for _, c := range g.Columns {
+			i := b.index[c.Name]
+			switch {
+			case g.DType == format.Int64:
+				p.read.Times = append(p.read.Times, i)
+			case slices.Contains(b.o.Categories, c.Name):
+				p.cells = append(p.cells, cellOf{true, len(p.categories)})
+				p.categories = append(p.categories, c.Name)
+				p.read.Texts = append(p.read.Texts, i)
+			default:
+				p.cells = append(p.cells, cellOf{false, len(p.read.Floats)})
+				p.read.Floats = append(p.read.Floats, i)
+				p.read.Masks = append(p.read.Masks, c.Role == format.Mask)
+			}
+		}
+	}
+	for _, name := range b.o.Categories {
+		if !slices.Contains(p.categories, name) {
+			return usage("column %q is %s and of categories; name it once", name, b.use[b.index[name]])
+		}
 	}
 	return nil
 }
 
 // skipped notes the columns that are left.
 func (b *planner) skipped() {
-	for i, c := range b.s.Columns {
+	for i, c := range b.columns {
 		if b.use[i] != "" || b.breakColumn(c.Name) {
 			continue
 		}
@@ -299,14 +387,15 @@ func (b *planner) skipped() {
 		case b.o.Columns != nil:
 		case c.Kind == ingest.Float || c.Kind == ingest.Empty:
 			why = "the header has no name for it; --columns stores it under this one"
+			if b.common(i) && !c.Unnamed {
+				why = "it is of no ticker; --columns stores it with the rows of each"
+			}
+		case c.Kind == ingest.Other:
+			why = fmt.Sprintf("it holds %s, which are not read", c.Example)
 		case c.Example == "":
 			why = "it holds times"
 		default:
 			why = fmt.Sprintf("it holds text, such as %q", c.Example)
-			digits := strings.ReplaceAll(c.Example, ",", "")
-			if _, err := strconv.ParseFloat(digits, 64); err == nil && digits != c.Example {
-				why += "; numbers have a decimal point and no thousands separators"
-			}
 		}
 		b.p.skip = append(b.p.skip, SkippedColumn{c.Name, why})
 	}
@@ -320,7 +409,7 @@ var tickerNames = []string{
 
 // tickerHint finds a column that may hold the tickers if files are tickers.
 func (b *planner) tickerHint() {
-	if b.p.ticker != "" {
+	if b.p.ticker != "" || b.p.wide != nil {
 		return
 	}
 	// Rows of one time are told apart by a column that changes within a file.
@@ -332,15 +421,15 @@ func (b *planner) tickerHint() {
 	const files = "tickers are named after the files; "
 	if len(b.s.Sources) == 1 {
 		if namesTicker(changing) {
-			b.p.hint = files + b.p.option
+			b.p.hints = append(b.p.hints, files+b.p.option)
 		}
 		return
 	}
 	switch c := b.likelyTicker(func(c *ingest.Column) bool { return c.Constant && !c.Same }); {
 	case c.Constant && !c.Same:
-		b.p.hint = files + fmt.Sprintf("column %q is the same throughout each file: --ticker %q takes them from it", c.Name, c.Name)
+		b.p.hints = append(b.p.hints, files+fmt.Sprintf("column %q is the same throughout each file: --ticker %q takes them from it", c.Name, c.Name))
 	case !changing.Constant:
-		b.p.hint = files + b.p.option
+		b.p.hints = append(b.p.hints, files+b.p.option)
 	}
 }
 
@@ -390,6 +479,16 @@ func (p *plan) schema(unit format.Unit, zone string) *format.Schema {
 		s.Groups = append(s.Groups, g)
 	}
 	return s
+}
+
+// longGap reports whether there is a break between rows of these times, in nanoseconds, because they are far apart.
+func (p *plan) longGap(from, to int64) bool {
+	for i := range p.breaks {
+		if b := &p.breaks[i]; b.Kind == format.BreakGap && uint64(to)-uint64(from) > uint64(b.MaxGap) {
+			return true
+		}
+	}
+	return false
 }
 
 // precision finds the coarsest unit that times and durations are whole numbers of.

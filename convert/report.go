@@ -1,12 +1,10 @@
 package convert
 
 import (
+	"cmp"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/wstore/wstore/format"
@@ -18,8 +16,9 @@ import (
 type Report struct {
 	Schema          int             `json:"schema"`
 	Files           int             `json:"files"`
-	SkippedFiles    []string        `json:"skipped_files"` // of folders, of other kinds; folders in them end in a slash
-	EmptyFiles      []string        `json:"empty_files"`   // without rows
+	SkippedFiles    []string        `json:"skipped_files"`      // of folders, of other kinds; folders in them end in a slash
+	EmptyFiles      []string        `json:"empty_files"`        // without rows
+	Dialects        []DialectUse    `json:"dialects,omitempty"` // of texts that are not plain CSV, in the order of the inputs
 	Tickers         int             `json:"tickers"`
 	RowsRead        int64           `json:"rows_read"` // that could be read
 	RowsKept        int64           `json:"rows_kept"`
@@ -33,6 +32,10 @@ type Report struct {
 	Gaps            []Gap           `json:"largest_gaps"` // longest first; none if all rows are equally far apart
 	TimeMin         *time.Time      `json:"time_min"`
 	TimeMax         *time.Time      `json:"time_max"`
+	TimeFormat      string          `json:"time_format,omitempty"`     // as Options.TimeFormat takes it; empty where the column's type is a time
+	AmbiguousTimes  int64           `json:"ambiguous_times,omitempty"` // that happened twice and were decided by Options.OnAmbiguousTime
+	Wide            *WideReport     `json:"wide,omitempty"`
+	Static          *StaticReport   `json:"static,omitempty"`
 	Hints           []string        `json:"hints"`
 
 	*FileReport // nil in the provenance, which lacks skipped_files too
@@ -48,15 +51,32 @@ type FileReport struct {
 	Index    int64        `json:"index_bytes"` // of the window index, with its header and checksum
 	Digest   string       `json:"digest"`      // of the content
 	Lookback *LookbackUse `json:"lookback,omitempty"`
+	// Unchanged says that the output was there already and was left alone (Options.IfChanged).
+	Unchanged bool `json:"unchanged"`
+}
+
+// WideReport says what became of a wide table. Then Report.RowsRead counts rows of tickers.
+type WideReport struct {
+	Rows   int64 `json:"rows"`   // of the table
+	Absent int64 `json:"absent"` // rows that a ticker does not have, since all of its own cells are missing
+}
+
+// DialectUse says how texts are laid out that are not plain CSV in UTF-8.
+type DialectUse struct {
+	Dialect string `json:"dialect"` // such as "cells separated by tabs, 2 lines before the header left out"
+	Files   int    `json:"files"`
 }
 
 // ColumnReport says what became of a float32 column's cells, of all rows read.
 type ColumnReport struct {
 	Name        string  `json:"name"`
 	Group       string  `json:"group"`
+	Style       string  `json:"number_style,omitempty"` // how its numbers are written, if not plainly: "decimal comma"
 	Missing     int64   `json:"missing"`
-	NonFinite   int64   `json:"non_finite"` // those of the missing that were NaN or infinite
-	Inexact     int64   `json:"inexact"`    // values that float32 can't hold exactly
+	NonFinite   int64   `json:"non_finite"`           // those of the missing that were NaN or infinite
+	Filled      int64   `json:"filled,omitempty"`     // cells of the rows kept that Options.Fills gave a value
+	Categories  *int    `json:"categories,omitempty"` // of a column of texts
+	Inexact     int64   `json:"inexact"`              // values that float32 can't hold exactly
 	MaxRelError float64 `json:"max_relative_error"`
 }
 
@@ -124,24 +144,24 @@ func gapLength(g *Gap) uint64 { return uint64(g.To.UnixNano()) - uint64(g.From.U
 func (c *conversion) fill(stats *ingest.Stats) {
 	r := &c.report
 	r.RowsRead, r.RowsSkipped, r.FirstSkipped = stats.Rows, stats.Skipped, stats.FirstSkipped
+	r.TimeFormat, r.AmbiguousTimes = stats.TimeFormat, stats.AmbiguousTimes
 	r.SkippedColumns = append(r.SkippedColumns, c.plan.skip...)
-	k := 0
-	for _, g := range c.plan.groups {
-		if g.DType != format.Float32 {
-			continue
-		}
-		for _, col := range g.Columns {
-			s := stats.Columns[k]
-			r.Columns = append(r.Columns, ColumnReport{col.Name, g.Name, s.Missing, s.NonFinite, s.Inexact, s.MaxRelError})
-			k++
+	for i := range c.survey.Sources {
+		d := c.survey.Dialect(i)
+		at := slices.IndexFunc(r.Dialects, func(u DialectUse) bool { return u.Dialect == d })
+		switch {
+		case d == "":
+		case at < 0:
+			r.Dialects = append(r.Dialects, DialectUse{d, 1})
+		default:
+			r.Dialects[at].Files++
 		}
 	}
+	c.columns(stats)
 	r.Gaps = slices.DeleteFunc(r.Gaps, func(g Gap) bool { return gapLength(&g) == r.step })
-	if c.plan.hint != "" {
-		r.Hints = append(r.Hints, c.plan.hint)
-	}
+	r.Hints = append(r.Hints, c.plan.hints...)
 	for _, col := range r.Columns {
-		if col.Missing == r.RowsRead {
+		if col.Missing == r.RowsRead && col.Filled == 0 {
 			r.Hints = append(r.Hints, fmt.Sprintf("column %q of group %q holds no value: no window that needs it exists; choose others with --columns", col.Name, col.Group))
 		}
 	}
@@ -150,54 +170,52 @@ func (c *conversion) fill(stats *ingest.Stats) {
 	}
 }
 
-// provenance is the JSON text kept in the file. It holds nothing that differs from run to run, or with how the same files
-// are named.
-func (c *conversion) provenance() ([]byte, error) {
-	type input struct {
-		Name  string `json:"name"`
-		Bytes int64  `json:"bytes"`
+// columns reports the float32 columns.
+func (c *conversion) columns(stats *ingest.Stats) {
+	r, k := &c.report, 0
+	if w := c.plan.wide; w != nil {
+		r.RowsRead = c.table.rows
+		r.Wide = &WideReport{stats.Rows, c.table.absent}
 	}
-	type options struct {
-		Ticker      string      `json:"ticker,omitempty"`
-		Time        string      `json:"time"`
-		TimeFormat  string      `json:"time_format,omitempty"`
-		Zone        string      `json:"zone,omitempty"`
-		Columns     []string    `json:"columns,omitempty"`
-		Targets     []string    `json:"targets,omitempty"`
-		Groups      []Group     `json:"groups,omitempty"`
-		Masks       []string    `json:"masks,omitempty"`
-		MaxGap      string      `json:"max_gap,omitempty"`
-		Breaks      []Break     `json:"breaks,omitempty"`
-		OnDuplicate OnDuplicate `json:"on_duplicate"`
-		SkipBad     bool        `json:"skip_bad"`
-	}
-	type report struct {
-		Report
-		SkippedFiles *struct{} `json:"skipped_files,omitempty"` // hides those of a folder: a pattern may not meet them
-	}
-	p := struct {
-		Schema  int     `json:"schema"`
-		Program string  `json:"program"`
-		Version string  `json:"version,omitempty"`
-		Options options `json:"options"`
-		Inputs  []input `json:"inputs"`
-		Report  report  `json:"report"`
-	}{Schema: 1, Program: "wstore convert", Version: c.o.Version, Report: report{Report: c.report}}
-	o := c.o
-	p.Options = options{
-		o.Ticker, c.plan.time, o.TimeFormat, o.Zone, o.Columns, o.Targets, o.Groups, o.Masks, "", o.Breaks, o.OnDuplicate, o.SkipBad,
-	}
-	if o.MaxGap > 0 {
-		p.Options.MaxGap = o.MaxGap.String()
-	}
-	for _, s := range c.survey.Sources {
-		name := filepath.Base(s.Path) // folders are of this machine
-		p.Inputs = append(p.Inputs, input{name, s.Size})
-		if rest, ok := strings.CutPrefix(c.report.FirstSkipped, s.Path+":"); ok {
-			p.Report.FirstSkipped = name + ":" + rest
+	for _, g := range c.plan.groups {
+		if g.DType != format.Float32 {
+			continue
+		}
+		for _, col := range g.Columns {
+			one := ColumnReport{Name: col.Name, Group: g.Name, Missing: c.table.missing[k]}
+			switch at := c.plan.cells[k]; {
+			case at.category:
+				n := len(c.table.dictionaries[at.at].texts)
+				one.Categories = &n
+			case c.plan.wide != nil:
+				seen := map[int]bool{} // cells of no ticker are those of all
+				for _, t := range c.plan.wide.tickers {
+					if i := t.cells[at.at]; i >= 0 && !seen[i] {
+						seen[i] = true
+						one.add(&stats.Columns[i])
+					}
+				}
+			default:
+				one.Missing = stats.Columns[at.at].Missing
+				one.add(&stats.Columns[at.at])
+			}
+			for i := range c.plan.fills {
+				if f := &c.plan.fills[i]; f.cell == k {
+					one.Filled = f.filled
+				}
+			}
+			r.Columns = append(r.Columns, one)
+			k++
 		}
 	}
-	return json.Marshal(p)
+}
+
+// add adds all but what is missing.
+func (r *ColumnReport) add(s *ingest.ColumnStats) {
+	r.Style = cmp.Or(r.Style, s.Style)
+	r.NonFinite += s.NonFinite
+	r.Inexact += s.Inexact
+	r.MaxRelError = max(r.MaxRelError, s.MaxRelError)
 }
 
 // read adds what the finished file says.

@@ -32,7 +32,7 @@ func crafted(t *testing.T) convert.Options {
 2024-01-14,A,3,NA,x,,Y
 `)
 	write(t, dir, "c.csv", "date,sym,close,volume,note,hole,venue\n")
-	write(t, dir, "d.parquet", "PAR1")
+	write(t, dir, "d.xlsx", "PK")
 	write(t, dir, "LICENSE", "free")
 	return convert.Options{
 		Inputs: []string{dir}, Ticker: "sym", Columns: []string{"close", "hole"}, Groups: []convert.Group{{Name: "size", Columns: []string{"volume"}}},
@@ -62,7 +62,7 @@ func TestReport(t *testing.T) {
 	r, s := run(t, o)
 	day := func(d int) time.Time { return time.Date(2024, 1, d, 0, 0, 0, 0, time.UTC) }
 	require.Equal(t, 2, r.Files)
-	require.Equal(t, []string{"LICENSE", "d.parquet"}, r.SkippedFiles)
+	require.Equal(t, []string{"LICENSE", "d.xlsx"}, r.SkippedFiles)
 	require.Equal(t, []string{"c.csv"}, r.EmptyFiles)
 	require.Equal(t, 2, r.Tickers)
 	require.EqualValues(t, 9, r.RowsRead)

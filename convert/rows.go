@@ -20,8 +20,9 @@ import (
 	"github.com/wstore/wstore/internal/fsys"
 )
 
-// A record is one row of one ticker: its time, where it stood, its stamps, its cells and the hashes of its texts, all
-// little-endian. Records are kept in memory by ticker until there are too many; then all are sorted and go to a
+// A record is one row of one ticker: its time, where it stood, its stamps, its cells and the hashes of the texts that
+// make breaks, all little-endian. A cell of a column with categories is the number of its text in the order in which they
+// came up. Records are kept in memory by ticker until there are too many; then all are sorted and go to a
 // temporary file, as one piece for each ticker. Reading merges a ticker's pieces.
 type shape struct {
 	stamps, cells, texts int
@@ -43,8 +44,8 @@ const (
 
 const lineBits = 40
 
-func newShape(p *ingest.Plan) shape {
-	s := shape{stamps: len(p.Times), cells: len(p.Floats), texts: len(p.Texts)}
+func newShape(p *plan) shape {
+	s := shape{stamps: len(p.read.Times), cells: len(p.cells), texts: len(p.breakOf)}
 	s.size = restAt + 8*s.stamps + 4*s.cells + 8*s.texts
 	s.shift = max(bits.Len(uint(slabBytes/s.size))-1, 0)
 	return s
@@ -99,6 +100,8 @@ type pieceAt struct{ off, n int64 }
 
 // table collects the rows of all tickers.
 type table struct {
+	plan   *plan
+	survey *ingest.Survey // for errors
 	shape  shape
 	fs     fsys.FS
 	beside string // the temporary file stands beside this one
@@ -110,6 +113,16 @@ type table struct {
 	arena  []byte    // of which the next slabs are cut
 	byCode []*series // of the current batch's dictionary
 	prec   precision
+	rows   int64 // so far
+
+	labels     int64 // bytes of used that texts take, which stay in memory
+	mostLabels int64
+
+	dictionaries []*dictionary // of the columns with categories
+	plain        bool          // the cells of a row are those of the batch
+	row          []float32     // else they are put together here
+	absent       int64         // rows of a wide table that a ticker does not have
+	missing      []int64       // of a wide table, missing cells in the rows of tickers
 
 	lastFirst bool // of rows of one time, the last of the input comes first
 
@@ -117,8 +130,15 @@ type table struct {
 	end   int64 // of the temporary file
 }
 
-func newTable(p *ingest.Plan, fs fsys.FS, beside string, budget int64) *table {
-	return &table{shape: newShape(p), fs: fs, beside: beside, budget: budget, series: map[string]*series{}}
+func newTable(p *plan, survey *ingest.Survey, fs fsys.FS, beside string, budget, mostLabels int64) *table {
+	t := &table{
+		plan: p, survey: survey, shape: newShape(p), fs: fs, beside: beside, budget: budget, mostLabels: mostLabels, series: map[string]*series{},
+		plain: len(p.categories) == 0 && p.wide == nil, row: make([]float32, len(p.cells)), missing: make([]int64, len(p.cells)),
+	}
+	for _, name := range p.categories {
+		t.dictionaries = append(t.dictionaries, &dictionary{name: name, numbers: map[string]int32{}})
+	}
+	return t
 }
 
 // ticker returns the series of a name.
@@ -137,8 +157,21 @@ func (t *table) ticker(name string) (*series, error) {
 // add takes the rows of a batch.
 func (t *table) add(b *ingest.Batch) error {
 	t.byCode = append(t.byCode[:0], make([]*series, len(b.Dict))...)
-	sh := &t.shape
+	for _, d := range t.dictionaries {
+		d.begin(len(b.Dict))
+	}
+	width := len(t.plan.read.Floats)
 	for i := range b.Rows {
+		cells := b.Cells[i*width : (i+1)*width]
+		if t.plan.wide != nil {
+			if err := t.addWide(b, i, cells); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := t.number(b, i); err != nil {
+			return err
+		}
 		s := t.byCode[b.Tickers[i]]
 		if s == nil {
 			var err error
@@ -147,43 +180,134 @@ func (t *table) add(b *ingest.Batch) error {
 			}
 			t.byCode[b.Tickers[i]] = s
 		}
-		tm := b.Times[i]
-		t.prec.add(tm)
-		back := s.rows > 0 && tm < s.last
-		s.unsorted = s.unsorted || back
-		if back || t.lastFirst && tm == s.last {
-			s.sorted = s.sorted && s.n == 0
-		}
-		s.last = tm
-		s.rows++
-		slab := t.room(s)
-		r := binary.LittleEndian.AppendUint64(*slab, uint64(tm))
-		place := uint64(b.Source)<<lineBits | uint64(b.Line[i])
-		if t.lastFirst {
-			place = ^place
-		}
-		r = binary.LittleEndian.AppendUint64(r, place)
-		stamps := b.Stamps[i*sh.stamps : (i+1)*sh.stamps]
-		for _, v := range stamps {
-			if v != format.NoTime {
-				t.prec.add(v)
+		if !t.plain {
+			for k, c := range t.plan.cells {
+				if !c.category {
+					t.row[k] = cells[c.at]
+				}
 			}
+			cells = t.row
 		}
-		r = f32.AppendInt64(r, stamps)
-		r = f32.Append(r, b.Cells[i*sh.cells:(i+1)*sh.cells])
-		// Texts are only compared with those of the row before: a hash is enough, however many they are.
-		for _, code := range b.Texts[i*sh.texts : (i+1)*sh.texts] {
-			r = binary.LittleEndian.AppendUint64(r, xxhash.Sum64String(b.Dict[code]))
-		}
-		*slab = r
-		if s.n++; s.n == 1 {
-			t.active = append(t.active, s)
-		}
+		t.put(s, b, i, cells)
 	}
 	if t.used > t.budget {
 		return t.spillAll()
 	}
 	return nil
+}
+
+// number puts the numbers of a row's categories into its cells.
+func (t *table) number(b *ingest.Batch, i int) error {
+	if len(t.dictionaries) == 0 {
+		return nil
+	}
+	texts := b.Texts[i*len(t.plan.read.Texts):][:len(t.plan.read.Texts)][t.shape.texts:]
+	for k, c := range t.plan.cells {
+		if !c.category {
+			continue
+		}
+		d, code := t.dictionaries[c.at], texts[c.at]
+		n := d.batch[code]
+		if n == unseen {
+			var reason, hint string
+			if n, reason, hint = t.category(d, b.Dict[code]); reason != "" {
+				return &ingest.RowError{
+					Path: t.survey.Sources[b.Source].Path, Line: b.Line[i], Row: t.survey.CountsRows(b.Source), Column: d.name,
+					Value: clip(b.Dict[code]), Reason: reason, Hint: hint,
+				}
+			}
+			d.batch[code] = n
+		}
+		t.row[k] = float32(n)
+		if n == missingText {
+			t.row[k] = format.Missing()
+			if t.plan.wide == nil { // else it is counted for each ticker
+				t.missing[k]++
+			}
+		}
+	}
+	return nil
+}
+
+// addWide takes a row of a wide table for each ticker that has it.
+func (t *table) addWide(b *ingest.Batch, i int, cells []float32) error {
+	w, numbered := t.plan.wide, false
+	for k := range w.tickers {
+		ticker := &w.tickers[k]
+		if ticker.series == nil {
+			var err error
+			if ticker.series, err = t.ticker(ticker.name); err != nil {
+				return err
+			}
+		}
+		here := false
+		for k, c := range t.plan.cells {
+			if c.category {
+				continue
+			}
+			v := format.Missing()
+			if at := ticker.cells[c.at]; at >= 0 {
+				v = cells[at]
+			}
+			t.row[k] = v
+			here = here || w.own[c.at] && !format.IsMissing(v)
+		}
+		if !here {
+			t.absent++
+			continue
+		}
+		if !numbered {
+			if err := t.number(b, i); err != nil {
+				return err
+			}
+			numbered = true
+		}
+		for k, v := range t.row {
+			if format.IsMissing(v) {
+				t.missing[k]++
+			}
+		}
+		t.put(ticker.series, b, i, t.row)
+	}
+	return nil
+}
+
+// put takes one row of one ticker, which is row i of a batch but for its cells.
+func (t *table) put(s *series, b *ingest.Batch, i int, cells []float32) {
+	sh := &t.shape
+	tm := b.Times[i]
+	t.prec.add(tm)
+	back := s.rows > 0 && tm < s.last
+	s.unsorted = s.unsorted || back
+	if back || t.lastFirst && tm == s.last {
+		s.sorted = s.sorted && s.n == 0
+	}
+	s.last = tm
+	s.rows++
+	t.rows++
+	slab := t.room(s)
+	r := binary.LittleEndian.AppendUint64(*slab, uint64(tm))
+	place := uint64(b.Source)<<lineBits | uint64(b.Line[i])
+	if t.lastFirst {
+		place = ^place
+	}
+	r = binary.LittleEndian.AppendUint64(r, place)
+	stamps := b.Stamps[i*sh.stamps : (i+1)*sh.stamps]
+	for _, v := range stamps {
+		if v != format.NoTime {
+			t.prec.add(v)
+		}
+	}
+	r = f32.AppendInt64(r, stamps)
+	r = f32.Append(r, cells)
+	// Texts are only compared with those of the row before: a hash is enough, however many they are.
+	for _, code := range b.Texts[i*len(t.plan.read.Texts):][:sh.texts] {
+		r = binary.LittleEndian.AppendUint64(r, xxhash.Sum64String(b.Dict[code]))
+	}
+	*slab = r
+	if s.n++; s.n == 1 {
+		t.active = append(t.active, s)
+	}
 }
 
 // all returns the series of all tickers in the order of their names.

@@ -6,12 +6,17 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/parquet"
+	codecs "github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/klauspost/compress/gzip"
 	"github.com/stretchr/testify/require"
 )
@@ -121,5 +126,35 @@ func BenchmarkSurvey(b *testing.B) {
 	for b.Loop() {
 		_, err := NewSurvey(context.Background(), srcs, Options{})
 		require.NoError(b, err)
+	}
+}
+
+// BenchmarkColumnar reads the same numbers from Parquet and Arrow; the bytes are
+// those of the float64 cells.
+func BenchmarkColumnar(b *testing.B) {
+	const rows, columns = 100_000, 61
+	r := rand.New(rand.NewPCG(1, 2))
+	table := []testColumn{times(rows), {name: "ticker", typ: arrow.BinaryTypes.String, coded: true}}
+	for i := range rows {
+		table[1].cells = append(table[1].cells, fmt.Sprintf("T%03d", i%500))
+	}
+	for k := range columns {
+		c := testColumn{name: fmt.Sprintf("f%d", k), typ: arrow.PrimitiveTypes.Float64}
+		for range rows {
+			c.cells = append(c.cells, math.Round(r.NormFloat64()*1e6)/1e6)
+		}
+		table = append(table, c)
+	}
+	for _, file := range []struct {
+		name string
+		data []byte
+	}{
+		{"parquet", writeParquet(b, table, rows, parquet.WithCompression(codecs.Codecs.Uncompressed))},
+		{"parquet-snappy", writeParquet(b, table, rows, parquet.WithCompression(codecs.Codecs.Snappy))},
+		{"parquet-zstd", writeParquet(b, table, rows, parquet.WithCompression(codecs.Codecs.Zstd))},
+		{"arrow", writeArrow(b, table, false, rows)},
+		{"arrow-lz4", writeArrow(b, table, true, rows/8, ipc.WithLZ4())},
+	} {
+		b.Run(file.name, func(b *testing.B) { benchmarkRead(b, columnarSource(b, file.name, file.data), 8*rows*columns) })
 	}
 }

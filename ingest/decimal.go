@@ -63,33 +63,47 @@ func scanDecimal(b []byte, i int) (f float32, v float64, end int, kind numberKin
 		}
 		digits += k
 	}
-	// Up to 19 digits w has not wrapped, and k is at most 19. Below 2^53 both
-	// sides of the division are exact, so that v is the number rounded once.
+	// Up to 19 digits w has not wrapped, and k is at most 19.
 	if digits == 0 || digits > 19 || w >= 1<<53 {
 		return 0, 0, i, longNumber
 	}
-	v = float64(w) / pow10[k]
+	v = float64(w) / pow10[k] // both exact, so that v is the number rounded once
 	f = float32(v)
-	// Rounding v again gives the nearest float32 of the number unless v lies
-	// halfway between two of them: any other v is on the same side of the
-	// halfway point as the number. v is 0 or in [1e-19, 2^53), where every
-	// float32 is normal.
-	if u := math.Float64bits(v); u&(1<<29-1) == 1<<28 {
-		down := math.Float64frombits(u &^ (1<<29 - 1))
-		switch r := math.FMA(v, pow10[k], -float64(w)); { // its sign is exact
-		case r > 0:
-			f = float32(down)
-		case r < 0:
-			f = math.Float32frombits(math.Float32bits(float32(down)) + 1)
-		}
+	if halfway(v) {
+		f = besideHalfway(v, w, k)
 	}
-	kind = exact
-	if float64(f) != v || k > 0 && math.FMA(v, pow10[k], -float64(w)) != 0 {
-		kind = inexact
-	}
+	kind = rounding(f, v, w, k)
 	f = math.Float32frombits(math.Float32bits(f) | sign<<31)
 	v = math.Float64frombits(math.Float64bits(v) | uint64(sign)<<63)
 	return f, v, i, kind
+}
+
+// halfway reports whether v, a normal float32 or between two of them, lies in the
+// very middle of two. Rounding a number to the float64 v and v to a float32 gives
+// the nearest float32 of the number unless it does: any other v is on the same
+// side of the middle as the number.
+func halfway(v float64) bool { return math.Float64bits(v)&(1<<29-1) == 1<<28 }
+
+// besideHalfway is the float32 nearest to w / 10^k, whose nearest float64 v lies
+// halfway between two.
+func besideHalfway(v float64, w uint64, k int) float32 {
+	down := float32(math.Float64frombits(math.Float64bits(v) &^ (1<<29 - 1)))
+	switch r := math.FMA(v, pow10[k], -float64(w)); { // its sign is exact
+	case r > 0:
+		return down
+	case r < 0:
+		return math.Float32frombits(math.Float32bits(down) + 1)
+	}
+	return float32(v)
+}
+
+// rounding is the kind, exact or inexact, of w / 10^k, the nearest floats of which
+// are f and v.
+func rounding(f float32, v float64, w uint64, k int) numberKind {
+	if float64(f) != v || k > 0 && math.FMA(v, pow10[k], -float64(w)) != 0 {
+		return inexact
+	}
+	return exact
 }
 
 // leading8 reads up to eight digits at b[i] and returns their value and number.
@@ -221,7 +235,7 @@ func missingKind(cell []byte) numberKind {
 		low[i] = c
 	}
 	switch string(low[:len(cell)]) {
-	case "na", "n/a", "#n/a", "<na>", "nat", "null", "none", "-", ".":
+	case "na", "n/a", "#n/a", "<na>", "nat", "null", "none", `\n`, "-", ".":
 		return blank
 	case "nan", "-nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity":
 		return nonFinite

@@ -13,12 +13,18 @@ import (
 	"pgregory.net/rapid"
 )
 
+// round32 rounds with exact arithmetic, and says whether it need not.
+func round32(x *big.Rat) (f float32, same bool) {
+	f, _ = x.Float32() // which calls 2^-151 exact
+	return f, !math.IsInf(float64(f), 0) && new(big.Rat).SetFloat64(float64(f)).Cmp(x) == 0
+}
+
 // nearest32 rounds a decimal number to float32 with exact arithmetic, and says
 // whether it had to.
 func nearest32(t require.TestingT, text string) (f float32, kind numberKind) {
 	x, ok := new(big.Rat).SetString(text)
 	require.True(t, ok, text)
-	f, same := x.Float32()
+	f, same := round32(x)
 	if math.IsInf(float64(f), 0) {
 		return f, overflow
 	}

@@ -10,17 +10,18 @@ import (
 // RowError is a row that cannot be read.
 type RowError struct {
 	Path   string
-	Line   int64  // 1-based line of the row's first byte
+	Line   int64  // 1-based line of the row's first byte, or row if Row is set
+	Row    bool   // the source has no lines
 	Column string // name of the column; "" when the row as a whole is at fault
-	Value  string // the cell's text, shortened; "" when the row as a whole is at fault
+	Value  string // the cell's text, shortened; "" when the row as a whole is at fault, unless it is but one cell
 	Reason string // what is wrong
 	Hint   string // what to try
 }
 
-// Error gives path:line, column, value, reason and hint.
+// Error gives path:line or path: row N, column, value, reason and hint.
 func (e *RowError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:%d: ", e.Path, e.Line)
+	b.WriteString(place(e.Path, e.Line, e.Row) + ": ")
 	if e.Column != "" {
 		fmt.Fprintf(&b, "column %q: ", e.Column)
 	}
@@ -33,6 +34,19 @@ func (e *RowError) Error() string {
 	}
 	return b.String()
 }
+
+// place names a row.
+func place(path string, line int64, row bool) string {
+	if row {
+		return fmt.Sprintf("%s: row %d", path, line)
+	}
+	return fmt.Sprintf("%s:%d", path, line)
+}
+
+const (
+	reasonOverflow = "is larger than any float32 (3.4e38)"
+	hintOverflow   = "scale the column, or leave it out with --columns"
+)
 
 // UnusableError is an input that cannot be read at all: not CSV, damaged, with
 // a header that does not fit, or without a single row.

@@ -11,12 +11,16 @@ import (
 // Plan says which columns to read and as what. Columns are indices into
 // Survey.Columns; one column may have several uses.
 type Plan struct {
-	Ticker int    // or -1: the ticker is Source.Name
-	Time   int    // never missing
+	Ticker int    // or -1: the ticker is Survey.Ticker
+	Time   int    // -1: rows have no time; else never missing; of times of day, if Options.TimeFormat is one: their date is in the file's name
+	Clock  []int  // none, or the column of the time of day, where Time is that of the date
 	Floats []int  // in the order of Batch.Cells
 	Masks  []bool // parallel to Floats, or nil: 0, false and empty are missing, true is 1
 	Times  []int  // further times, in the order of Batch.Stamps
 	Texts  []int  // columns kept as text, in the order of Batch.Texts
+	// Doubles are columns of numbers that are rounded once to float64, in the order of Batch.Doubles. One that is too large
+	// for a float32 is an error.
+	Doubles []int
 }
 
 // Batch is a run of rows of one source. It and its slices, but not the strings
@@ -30,16 +34,26 @@ type Batch struct {
 	Cells   []float32 // row-major, Rows x len(Plan.Floats); missing is 0x7fc00000, all others are finite
 	Stamps  []int64   // row-major, Rows x len(Plan.Times); missing is math.MinInt64
 	Texts   []uint32  // row-major, Rows x len(Plan.Texts), index into Dict
+	Doubles []float64 // row-major, Rows x len(Plan.Doubles); missing is NaN, all others are finite
 	Dict    []string  // distinct strings in order of appearance
 }
 
 // check reports a plan that does not fit the survey. It is a mistake of the
 // caller, not of the input.
 func (p *Plan) check(columns int) error {
-	for _, c := range slices.Concat([]int{p.Time}, p.Floats, p.Times, p.Texts) {
+	if p.Time == -1 && len(p.Clock) > 0 {
+		return errors.New("ingest: plan names a column for the time of day, and none for the date")
+	}
+	for _, c := range slices.Concat([]int{max(p.Time, 0)}, p.Clock, p.Floats, p.Times, p.Texts, p.Doubles) {
 		if c < 0 || c >= columns {
 			return fmt.Errorf("ingest: plan names column %d of %d", c, columns)
 		}
+	}
+	if len(p.Clock) > 1 || len(p.Clock) == 1 && p.Clock[0] == p.Time {
+		return fmt.Errorf("ingest: plan names columns %d for the time of day", p.Clock)
+	}
+	if p.Time < -1 {
+		return fmt.Errorf("ingest: plan names column %d as time", p.Time)
 	}
 	if p.Ticker < -1 || p.Ticker >= columns {
 		return fmt.Errorf("ingest: plan names column %d of %d as ticker", p.Ticker, columns)
@@ -52,9 +66,9 @@ func (p *Plan) check(columns int) error {
 
 // checkNames reports the first source whose name cannot be a ticker.
 func (s *Survey) checkNames() error {
-	for _, src := range s.Sources {
-		if reason := tickerFault([]byte(src.Name())); reason != "" {
-			return &UnusableError{Path: src.Path, Reason: fmt.Sprintf("the file's name gives the ticker %q, which %s", clip(src.Name()), reason),
+	for i, src := range s.Sources {
+		if reason := tickerFault([]byte(s.Ticker(i))); reason != "" {
+			return &UnusableError{Path: src.Path, Reason: fmt.Sprintf("the file's name gives the ticker %q, which %s", clip(s.Ticker(i)), reason),
 				Hint: "rename the file, or name the column of the ticker with --ticker"}
 		}
 	}
@@ -83,20 +97,33 @@ func (s *Survey) Read(ctx context.Context, p Plan, yield func(*Batch) error) (*S
 			return nil, err
 		}
 	}
-	formats, err := s.timeFormats(ctx, append([]int{p.Time}, p.Times...))
+	if err := s.checkStyles(slices.Concat(p.Floats, p.Doubles)); err != nil {
+		return nil, err
+	}
+	formats, err := s.timeFormats(ctx, &p)
 	if err != nil {
 		return nil, err
 	}
-	stats := &Stats{Columns: make([]ColumnStats, len(p.Floats))}
+	if formats[0].undated {
+		if err := s.checkDates(); err != nil {
+			return nil, err
+		}
+	}
+	stats := &Stats{TimeFormat: formats[0].String(), Columns: make([]ColumnStats, len(p.Floats))}
+	for i, c := range p.Floats {
+		if s.styles[c] != (numberStyle{}) {
+			stats.Columns[i].Style = s.styles[c].String()
+		}
+	}
 	read := func(n int) {
 		stats.Bytes += int64(n) // by the splitter only, which ends before run returns
 		if s.o.Progress != nil {
 			s.o.Progress(int64(n))
 		}
 	}
-	worker := func() func(*chunk) { return newParser(s, &p, formats).parse }
-	err = s.run(ctx, worker, read, func(c *chunk) error {
-		out := &c.out
+	worker := func() *parser { return newParser(s, &p, formats) }
+	err = s.run(ctx, worker, read, func(u *unit) error {
+		out := &u.out
 		if out.err != nil {
 			return out.err
 		}
@@ -105,6 +132,7 @@ func (s *Survey) Read(ctx context.Context, p Plan, yield func(*Batch) error) (*S
 			stats.FirstSkipped = out.firstSkipped
 		}
 		stats.Skipped += out.skipped
+		stats.AmbiguousTimes += out.twice
 		for i := range out.stats {
 			stats.Columns[i].add(out.stats[i])
 		}
@@ -125,9 +153,9 @@ func (s *Survey) Read(ctx context.Context, p Plan, yield func(*Batch) error) (*S
 	return stats, nil
 }
 
-// run cuts the sources into chunks, has them parsed by Options.Jobs workers, and
-// calls consume with each in order, from the calling goroutine.
-func (s *Survey) run(ctx context.Context, worker func() func(*chunk), read func(n int), consume func(*chunk) error) error {
+// run cuts the sources into units of work, has them parsed by Options.Jobs
+// workers, and calls consume with each in order, from the calling goroutine.
+func (s *Survey) run(ctx context.Context, worker func() *parser, read func(n int), consume func(*unit) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -135,128 +163,119 @@ func (s *Survey) run(ctx context.Context, worker func() func(*chunk), read func(
 
 	jobs := s.o.jobs()
 	inFlight := 2*jobs + 2
-	free := make(chan *chunk, inFlight)
+	free := make(chan *unit, inFlight)
 	for range inFlight {
-		free <- &chunk{done: make(chan struct{}, 1)}
+		free <- &unit{done: make(chan struct{}, 1)}
 	}
-	// Both hold all chunks there are, so that sending never blocks.
-	work, ordered := make(chan *chunk, inFlight), make(chan *chunk, inFlight)
+	// Both hold all units there are, so that sending never blocks.
+	work, ordered := make(chan *unit, inFlight), make(chan *unit, inFlight)
 
 	wg.Go(func() {
 		defer close(ordered)
 		defer close(work)
-		take := func() *chunk {
+		x := &splitter{ctx: ctx, chunk: s.chunk, uses: worker().uses, read: read, take: func() *unit {
 			select {
-			case c := <-free:
-				return c
+			case u := <-free:
+				return u
 			case <-ctx.Done():
 				return nil
 			}
-		}
-		emit := func(c *chunk) bool {
-			work <- c
-			ordered <- c
+		}, send: func(u *unit) bool {
+			work <- u
+			ordered <- u
 			return ctx.Err() == nil
+		}}
+		for i, src := range s.Sources {
+			x.source, x.src, x.path, x.layout = i, src, src.Path, s.layouts[i]
+			if x.layout != nil && !x.layout.format.split(x) {
+				return
+			}
 		}
-		s.split(take, emit, read)
 	})
 	for range jobs {
 		wg.Go(func() {
-			parse := worker()
-			for c := range work {
+			q := worker()
+			for u := range work {
 				if ctx.Err() != nil {
 					return
 				}
-				parse(c)
-				c.done <- struct{}{}
+				q.parse(u)
+				u.done <- struct{}{}
 			}
 		})
 	}
-	for c := range ordered {
+	for u := range ordered {
 		select {
-		case <-c.done:
+		case <-u.done:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := consume(c); err != nil {
+		if err := consume(u); err != nil {
 			return err
 		}
-		if c.err != nil {
-			return c.err
+		if u.err != nil {
+			return u.err
 		}
-		free <- c
+		free <- u
 	}
 	return ctx.Err()
 }
 
-// timeFormats finds the format of each of the columns.
-func (s *Survey) timeFormats(ctx context.Context, columns []int) ([]timeFormat, error) {
-	formats := make([]timeFormat, len(columns))
-	for i, c := range columns {
-		if s.o.TimeFormat != "" {
-			f, err := parseFormat(s.o.TimeFormat)
-			if err != nil {
-				return nil, err
-			}
-			formats[i] = f
-			continue
-		}
-		f, at := detect(s.samples[c])
-		switch {
-		case at >= 0:
-		case len(s.samples[c]) > 0:
-			return nil, s.samples[c][0].fault(s.Columns[c].Name, "is not a time in a format that is recognised", hintTimeFormat)
-		default:
-			return nil, &UnusableError{Path: s.firstPath(), Reason: fmt.Sprintf("column %q begins without any time", s.Columns[c].Name),
-				Hint: "name a column of times"}
-		}
-		if f.family == eitherFirst {
-			var err error
-			f.family, err = s.decide(ctx, c, f)
-			if err == nil && f.family == eitherFirst {
-				err = s.samples[c][at].fault(s.Columns[c].Name, "leaves open whether day or month comes first, as does the whole column",
-					"say so with --time-format, as %d/%m/%Y or %m/%d/%Y")
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		formats[i] = f
-	}
-	return formats, nil
-}
-
 // fault is the error of a sampled cell.
 func (c cell) fault(column, reason, hint string) *RowError {
-	return &RowError{Path: c.path, Line: c.line, Column: column, Value: c.text, Reason: reason, Hint: hint}
+	return &RowError{Path: c.path, Line: c.line, Row: c.row, Column: column, Value: c.text, Reason: reason, Hint: hint}
 }
 
-// decide reads a column of dates up to the first that shows whether day or month
-// comes first; if none does, it is still eitherFirst.
-func (s *Survey) decide(ctx context.Context, column int, f timeFormat) (family, error) {
-	decided := eitherFirst
-	worker := func() func(*chunk) {
-		q := newParser(s, &Plan{Ticker: -1, Time: column}, []timeFormat{f})
-		q.time.probe, q.skip = true, true // what is wrong with a row is for Read to say, in order
-		return q.parse
-	}
-	err := s.run(ctx, worker, nil, func(c *chunk) error {
-		for _, t := range c.out.batch.Times {
-			if fam := family(t); fam != eitherFirst {
-				decided = fam
-				return errDecided
-			}
-		}
-		return nil
-	})
-	if err == errDecided {
-		err = nil
-	}
-	return decided, err
+// unit is a piece of one source's rows, small enough that several of them fit in
+// memory. It is passed from the splitter to a worker and on to the consumer, and
+// then used again.
+type unit struct {
+	source int
+	layout *layout // nil where there are no rows
+	err    error   // what ends the input after these rows
+
+	text     textUnit     // of a text
+	columnar columnarUnit // of a columnar source
+
+	done chan struct{} // a worker has finished
+	out  result
 }
 
-// errDecided ends the reading ahead.
-var errDecided = errors.New("decided")
+// splitter is what a format hands its units to. They are sent in order; the last
+// carries the error that ended the input, if any.
+type splitter struct {
+	ctx   context.Context    // of the reading
+	take  func() *unit       // a unit to use again; nil when no more are wanted
+	send  func(u *unit) bool // hands a unit over; false when no more are wanted
+	read  func(n int)        // is told how many bytes of the files were read; may be nil
+	chunk int                // bytes of text in a unit
+	uses  [][]use            // what is wanted of each survey column
+	tail  []byte             // scratch of textFormat
+
+	// The source that is split.
+	source int
+	src    Source
+	path   string
+	layout *layout
+}
+
+// next returns a unit of the source to fill, or nil when no more are wanted.
+func (x *splitter) next() *unit {
+	u := x.take()
+	if u != nil {
+		u.source, u.layout, u.err = x.source, x.layout, nil
+	}
+	return u
+}
+
+// fail ends the input with an error.
+func (x *splitter) fail(err error) bool {
+	if u := x.next(); u != nil {
+		u.layout, u.err = nil, err
+		x.send(u)
+	}
+	return false
+}

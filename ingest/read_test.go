@@ -196,7 +196,7 @@ func TestReadRefusesRows(t *testing.T) {
 		"2013-02-09":                   "has 1 cell,",
 		"2013-02-09,A,\"1\"":           "a.csv:3: has 3 cells",
 		"2013-02-09,A,1;5,2":           `a.csv:3: column "x": "1;5" is not a number`,
-		"2013-02-09,A,\"4,787,699\",2": "thousands separators",
+		"2013-02-09,A,\"4,787,699\",2": "is not written like the numbers of this column (plain)",
 		"2013-02-09,A,TRUE,2":          "--mask",
 		"2013-02-09,A,1e39,2":          "is larger than any float32 (3.4e38); scale",
 		"2013-02-09,A,1,-4e38":         `column "y": "-4e38" is larger`,

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,19 +14,58 @@ import (
 type Source struct {
 	Path string
 	Size int64 // bytes on disk
+	// Held is the file that holds the source, where Path is only what people call
+	// it, such as "standard input".
+	Held string
+
+	entry *zipEntry // of an archive; nil: a file of its own
 }
 
-// Name is the file's base name without .csv, .tsv or .txt, and .gz: the ticker,
-// where it comes from the file's name. "BRK.B.csv" gives "BRK.B".
-func (s Source) Name() string {
-	name := filepath.Base(s.Path)
-	name = cutSuffixFold(name, ".gz")
-	for _, ext := range []string{".csv", ".tsv", ".txt"} {
-		if cut := cutSuffixFold(name, ext); cut != name {
-			return cut
+// extension is a usual end of the names of files with data.
+type extension struct {
+	end    string
+	text   bool // text, which may be compressed: then .gz or .zst follows
+	folder bool // a folder's or pattern's files of this name are taken
+}
+
+var extensions = []extension{
+	{".csv", true, true}, {".tsv", true, true}, {".txt", true, false},
+	{".parquet", false, true}, {".pq", false, true},
+	{".arrow", false, true}, {".arrows", false, true}, {".feather", false, true}, {".ipc", false, true},
+}
+
+// cutExtension cuts off what a file's name ends in, and says what that was; its
+// zero value, if nothing usual.
+func cutExtension(name string) (string, extension) {
+	plain := name
+	for _, end := range []string{".gz", ".zst"} {
+		plain = cutSuffixFold(plain, end)
+	}
+	for _, e := range extensions {
+		if cut := cutSuffixFold(plain, e.end); cut != plain && (e.text || plain == name) {
+			return cut, e
 		}
 	}
-	return name
+	return name, extension{}
+}
+
+// Name is the file's base name without .csv, .tsv or .txt, with or without .gz or
+// .zst, .parquet, .pq, .arrow, .arrows, .feather or .ipc: the ticker, where it
+// comes from the file's name. "BRK.B.csv" gives "BRK.B".
+func (s Source) Name() string {
+	base := filepath.Base(s.Path)
+	if name, e := cutExtension(base); e.end != "" {
+		return name
+	}
+	return cutSuffixFold(cutSuffixFold(base, ".gz"), ".zst")
+}
+
+// File is the path of the file on disk: that of the archive if the source is in one.
+func (s Source) File() string {
+	if s.entry != nil {
+		return s.entry.archive
+	}
+	return cmp.Or(s.Held, s.Path)
 }
 
 // Sources expands files, folders and glob patterns into input files, sorted by
@@ -33,8 +73,8 @@ func (s Source) Name() string {
 //
 // A file named itself is taken whatever its name. Of a folder, which is not
 // searched deeper, and of a pattern those files are taken that end in .csv or
-// .tsv, or these with .gz, in any case, and don't begin with a dot; the rest is
-// returned in skipped, sorted, folders with a slash at the end. A pattern that
+// .tsv, or these with .gz or .zst, or in .zip, .parquet, .pq, .arrow, .arrows,
+// .feather or .ipc, in any case, and don't begin with a dot; the rest is returned in skipped, sorted, folders with a slash at the end. A pattern that
 // itself ends in an extension, such as *.txt, takes all files that it matches;
 // those that begin with a dot only if it does too.
 //
@@ -45,20 +85,27 @@ func Sources(paths []string) (srcs []Source, skipped []string, err error) {
 		return nil, nil, &UnusableError{Reason: "no input is named", Hint: "name a file, a folder or a pattern"}
 	}
 	seen := map[string]bool{}
-	add := func(path string, info fs.FileInfo) error {
+	// add adds a file, and reports whether it holds data.
+	add := func(path string, info fs.FileInfo) (bool, error) {
 		if !info.Mode().IsRegular() {
-			return &UnusableError{Path: path, Reason: "is not a regular file, and input is read more than once",
+			return false, &UnusableError{Path: path, Reason: "is not a regular file, and input is read more than once",
 				Hint: "write it to a file first"}
 		}
 		key, err := filepath.Abs(path)
-		if err != nil {
-			return err
+		if err != nil || seen[key] {
+			return true, err
 		}
-		if !seen[key] {
-			seen[key] = true
-			srcs = append(srcs, Source{Path: path, Size: info.Size()})
+		files := []Source{{Path: path, Size: info.Size()}}
+		if isZip(path) {
+			var others []string
+			if files, others, err = expandZip(path); err != nil || len(files) == 0 {
+				return false, err
+			}
+			skipped = append(skipped, others...)
 		}
-		return nil
+		seen[key] = true
+		srcs = append(srcs, files...)
+		return true, nil
 	}
 	// take adds those of the paths that a folder or pattern contributes.
 	take := func(of string, paths []string, wanted func(path string) bool) error {
@@ -73,14 +120,17 @@ func Sources(paths []string) (srcs []Source, skipped []string, err error) {
 			case err != nil:
 				return statError(path, err)
 			default:
-				found = true
-				if err := add(path, info); err != nil {
+				data, err := add(path, info)
+				if err != nil {
 					return err
+				}
+				if found = found || data; !data {
+					skipped = append(skipped, path)
 				}
 			}
 		}
 		if !found {
-			return &UnusableError{Path: of, Reason: "holds no .csv, .csv.gz, .tsv or .tsv.gz file",
+			return &UnusableError{Path: of, Reason: "holds no file of data (.csv, .tsv, these with .gz or .zst, .zip, .parquet, .arrow, .feather)",
 				Hint: "name the files themselves if they are called otherwise"}
 		}
 		return nil
@@ -102,7 +152,13 @@ func Sources(paths []string) (srcs []Source, skipped []string, err error) {
 				return nil, nil, err
 			}
 		case err == nil:
-			if err := add(filepath.Clean(path), info); err != nil {
+			path = filepath.Clean(path)
+			data, err := add(path, info)
+			if err == nil && !data {
+				err = &UnusableError{Path: path, Reason: "is a zip archive without a .csv, .tsv or .txt file",
+					Hint: "if it is a workbook, export it as CSV; or unpack it and name its files"}
+			}
+			if err != nil {
 				return nil, nil, err
 			}
 		case errors.Is(err, fs.ErrNotExist) && hasMeta(path):
@@ -150,8 +206,14 @@ func hidden(path string) bool { return strings.HasPrefix(filepath.Base(path), ".
 
 // isData reports whether a folder's file is taken for data by its name.
 func isData(path string) bool {
-	name := cutSuffixFold(filepath.Base(path), ".gz")
-	return !hidden(path) && (cutSuffixFold(name, ".csv") != name || cutSuffixFold(name, ".tsv") != name)
+	_, e := cutExtension(filepath.Base(path))
+	return !hidden(path) && (e.folder || cutSuffixFold(path, ".zip") != path)
+}
+
+// isText reports whether an archive's file is taken for data by its name.
+func isText(path string) bool {
+	_, e := cutExtension(filepath.Base(path))
+	return !hidden(path) && e.folder && e.text
 }
 
 // cutSuffixFold cuts an ASCII suffix off, in any case.

@@ -1,20 +1,15 @@
 package ingest
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/csv"
-	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 )
 
 // Kind is what the sampled cells of a column are.
@@ -26,11 +21,12 @@ const (
 	Float             // numbers, or more of them than of anything else
 	Time              // dates or times in one of the recognised formats; epochs and 20130208 are Float
 	Text              // anything else
+	Other             // nothing that can be read, such as lists
 )
 
 // String names the kind.
 func (k Kind) String() string {
-	return [...]string{"empty", "float", "time", "text"}[k]
+	return [...]string{"empty", "float", "time", "text", "other"}[k]
 }
 
 // Column is a column that all sources have.
@@ -38,6 +34,7 @@ type Column struct {
 	Name     string
 	Kind     Kind
 	Unnamed  bool   // the header has no name for it
+	Unused   bool   // the preset says that it holds nothing to learn from
 	Constant bool   // the sampled cells of each source are not empty and all the same within it
 	Same     bool   // and those of all sources are the same
 	Example  string // of a text column, the first cell that makes it one, shortened
@@ -45,11 +42,18 @@ type Column struct {
 
 // Options are choices about reading. The zero value is usable.
 type Options struct {
-	Jobs       int                   // goroutines that parse; 0 is GOMAXPROCS
-	TimeFormat string                // of all time columns: strftime, a Go layout, epoch-s, epoch-ms, epoch-us or epoch-ns; "" detects
-	Location   *time.Location        // zone of times without an offset; nil is UTC
-	SkipBad    bool                  // leave out and count rows that cannot be parsed, instead of failing; broken quoting still fails
-	Progress   func(bytesRead int64) // told, from any goroutine, how many bytes of the files (as stored) Read has read since it was last told
+	Jobs       int            // goroutines that parse; 0 is GOMAXPROCS
+	TimeFormat string         // of all time columns: strftime, a Go layout, epoch-s, epoch-ms, epoch-us or epoch-ns; "" detects
+	Location   *time.Location // zone of times without an offset; nil is UTC
+	// AmbiguousTime says what becomes of local times without an offset that happened twice because the clocks went back:
+	// "first" or "last" takes one; "" is an error.
+	AmbiguousTime string
+	// Decimal is the decimal separator of all numbers in texts, "point" or "comma", and Thousands what stands between
+	// thousands: "none", "comma", "point", "space" or "apostrophe". "" finds out for each column.
+	Decimal, Thousands string
+	SkipBad            bool                  // leave out and count rows that cannot be parsed, instead of failing; broken quoting still fails
+	Text               TextOptions           // how texts are laid out
+	Progress           func(bytesRead int64) // told, from any goroutine, how many bytes of the files (as stored) Read has read since it was last told
 }
 
 // Survey is what the headers and first rows of a set of sources show.
@@ -60,9 +64,12 @@ type Survey struct {
 
 	o       Options
 	chunk   int       // bytes of text parsed at a time
-	layouts []*header // per source; nil where there is not even a header
+	layouts []*layout // per source; nil where there is not even a header
 	samples [][]cell  // per column, its first cells that are not missing, of all sources
 	numbers []int     // per column, sampled cells that are numbers, less those that are something else
+	shown   []numberSample
+	styles  []numberStyle // per column
+	open    []bool        // per column: the sample leaves open what commas are
 }
 
 // cell is a sampled cell and where it stands.
@@ -70,15 +77,28 @@ type cell struct {
 	text string // shortened
 	path string // of its source
 	line int64  // of its row
+	row  bool   // line counts rows
+	// The type of the column says that it is a time; the text is only for people.
+	typed bool
 }
 
-// header is the header row of one or more sources, and how their columns map to
-// the survey's.
-type header struct {
-	raw     string // the bytes of the file up to the first row, byte order mark included
-	comma   byte
-	names   []string
-	columns []int // survey column of each file column
+// layout is what the columns of one or more sources are and how they are stored.
+type layout struct {
+	format  format
+	key     string   // sources with the same key share a layout
+	names   []string // of the columns, in the source's order
+	columns []int    // survey column of each
+}
+
+// format is a way to store rows. NewSurvey finds it in the first bytes of a
+// source, and it holds what else was seen there that Read needs. Its methods are
+// called from several goroutines.
+type format interface {
+	// split cuts the source of x into units of work and sends them, in order. It
+	// returns false when x has no use for more.
+	split(x *splitter) bool
+	// decode appends the rows of a unit to the batch of q.
+	decode(q *parser, u *unit) error
 }
 
 const (
@@ -89,22 +109,29 @@ const (
 	keptCells   = 64     // sampled cells kept per column, to find a time format
 )
 
-var byteOrderMark = []byte("\xef\xbb\xbf")
-
 // sample is what was read of one source.
 type sample struct {
 	most, keep int // rows to look at; cells of each column to keep
 
-	head     *header
+	layout   *layout // nil where there is not even a header
 	rows     int
 	columns  []Column // in file order
 	numbers  []int    // cells that are numbers, less those that are something else
+	styles   []numberSample
 	constant []string
 	cells    [][]cell
-	line     int64 // of the first row
-	fields   int   // its number of cells
-	whole    bool  // the sample is the whole file
-	ragged   bool  // no sampled row has as many cells as the header
+	whole    bool // the sample is the whole source
+}
+
+// init prepares for the columns of a layout.
+func (m *sample) init(l *layout) {
+	n := len(l.names)
+	m.layout = l
+	m.styles = make([]numberSample, n)
+	m.columns, m.cells, m.numbers, m.constant = make([]Column, n), make([][]cell, n), make([]int, n), make([]string, n)
+	for i, name := range l.names {
+		m.columns[i] = Column{Name: name, Constant: true}
+	}
 }
 
 // NewSurvey reads the header and the first rows of each source, in parallel.
@@ -117,46 +144,56 @@ type sample struct {
 // is. Of several errors the one of the first
 // source is returned.
 func NewSurvey(ctx context.Context, srcs []Source, o Options) (*Survey, error) {
+	if p, err := findPreset(o.Text.Preset); err == nil {
+		o.TimeFormat = cmp.Or(o.TimeFormat, p.TimeFormat)
+	}
 	if o.TimeFormat != "" {
 		if _, err := parseFormat(o.TimeFormat); err != nil {
 			return nil, err
 		}
+	}
+	separators, err := numberOptions(o.Decimal, o.Thousands)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.Text.Check(); err != nil {
+		return nil, err
 	}
 	samples, err := sampleAll(ctx, srcs, o)
 	if err != nil {
 		return nil, err
 	}
 
-	s := &Survey{Sources: slices.Clone(srcs), o: o, chunk: chunkSize, layouts: make([]*header, len(srcs))}
-	first := slices.IndexFunc(samples, func(m *sample) bool { return m.head != nil })
+	s := &Survey{Sources: slices.Clone(srcs), o: o, chunk: chunkSize, layouts: make([]*layout, len(srcs))}
+	first := slices.IndexFunc(samples, func(m *sample) bool { return m.layout != nil })
 	if first < 0 || !slices.ContainsFunc(samples, func(m *sample) bool { return m.rows > 0 || !m.whole }) {
 		return nil, errNoRow(srcs)
 	}
 	for _, c := range samples[first].columns {
-		s.Columns = append(s.Columns, Column{Name: c.Name, Unnamed: c.Unnamed, Constant: true, Same: true})
+		s.Columns = append(s.Columns, Column{Name: c.Name, Unnamed: c.Unnamed, Unused: c.Unused, Constant: true, Same: true})
 	}
 	s.samples = make([][]cell, len(s.Columns))
 	s.numbers = make([]int, len(s.Columns))
-	// Sources with the same header share one.
-	shared := map[string]*header{}
+	s.shown = make([]numberSample, len(s.Columns))
+	shared := map[string]*layout{}
 	for i, m := range samples {
 		if m.rows == 0 && m.whole {
 			s.Blank = append(s.Blank, i)
 		}
-		if m.head == nil {
+		if m.layout == nil {
 			continue
 		}
-		h := shared[m.head.raw]
-		if h == nil {
-			h = m.head
-			if err := s.mapColumns(h, srcs[first].Path, srcs[i].Path); err != nil {
+		l := shared[m.layout.key]
+		if l == nil {
+			l = m.layout
+			if err := s.mapColumns(l, srcs[first].Path, srcs[i].Path); err != nil {
 				return nil, err
 			}
-			shared[h.raw] = h
+			shared[l.key] = l
 		}
-		s.layouts[i] = h
+		s.layouts[i] = l
 		if m.rows > 0 {
-			s.merge(m, h)
+			s.merge(m, l)
 		}
 	}
 	for i := range s.Columns {
@@ -165,6 +202,7 @@ func NewSurvey(ctx context.Context, srcs []Source, o Options) (*Survey, error) {
 			c.Kind, c.Example = Float, ""
 		}
 	}
+	s.styles, s.open = stylesOf(s.shown, func(i int) bool { return s.Columns[i].Kind == Float }, separators)
 	return s, nil
 }
 
@@ -182,69 +220,26 @@ func (s *Survey) Index(name string) int {
 	return slices.IndexFunc(s.Columns, func(c Column) bool { return c.Name == name })
 }
 
-// timeNames are the names, in lower case, by which a time column is known.
-var timeNames = []string{"date", "time", "datetime", "date_time", "date time", "timestamp", "ts", "day", "open time", "open_time", "date/time"}
-
-// TimeColumn picks the time column: the one with a usual name (date, time,
-// datetime, timestamp, ..., in any case), or else the only one whose cells are
-// times. An *UnusableError says that there is none, or more than one.
-func (s *Survey) TimeColumn() (int, error) {
-	var named, timed []int
-	for i, c := range s.Columns {
-		if slices.Contains(timeNames, strings.ToLower(c.Name)) {
-			named = append(named, i)
-		}
-		if c.Kind == Time {
-			timed = append(timed, i)
-		}
-	}
-	pick := named
-	if len(pick) == 0 {
-		pick = timed
-	}
-	if len(pick) == 1 {
-		return pick[0], nil
-	}
-	names := make([]string, len(pick))
-	for i, j := range pick {
-		names[i] = s.Columns[j].Name
-	}
-	e := &UnusableError{Path: s.firstPath()}
-	switch {
-	case len(pick) == 0:
-		all := make([]string, len(s.Columns))
-		for i, c := range s.Columns {
-			all[i] = c.Name
-		}
-		e.Reason = "no column is named like a time or holds times; the columns are " + quoteAll(all)
-		e.Hint = "name the time column with --time"
-	default:
-		e.Reason = "the time may be in any of the columns " + quoteAll(names)
-		e.Hint = "name one with --time; a date and a time of day must be joined into one column first"
-	}
-	return -1, e
-}
-
 // firstPath is the path of the first source that has a header.
 func (s *Survey) firstPath() string {
-	return s.Sources[slices.IndexFunc(s.layouts, func(h *header) bool { return h != nil })].Path
+	return s.Sources[slices.IndexFunc(s.layouts, func(l *layout) bool { return l != nil })].Path
 }
 
-// mapColumns finds the survey's column of each of the header's names.
-func (s *Survey) mapColumns(h *header, firstPath, path string) error {
+// mapColumns finds the survey's column of each of the layout's names.
+func (s *Survey) mapColumns(l *layout, firstPath, path string) error {
 	at := make(map[string]int, len(s.Columns))
 	for i, c := range s.Columns {
 		at[c.Name] = i
 	}
-	h.columns = make([]int, len(h.names))
+	l.columns = make([]int, len(l.names))
 	var extra []string
-	for i, name := range h.names {
+	for i, name := range l.names {
 		j, ok := at[name]
 		if !ok {
 			extra = append(extra, name)
 		}
 		delete(at, name)
-		h.columns[i] = j
+		l.columns[i] = j
 	}
 	if len(extra) == 0 && len(at) == 0 {
 		return nil
@@ -267,19 +262,22 @@ func (s *Survey) mapColumns(h *header, firstPath, path string) error {
 }
 
 // merge adds a source's sample to the survey's columns.
-func (s *Survey) merge(m *sample, h *header) {
+func (s *Survey) merge(m *sample, l *layout) {
 	for i, c := range m.columns {
-		j := h.columns[i]
+		j := l.columns[i]
 		t := &s.Columns[j]
 		t.Constant = t.Constant && c.Constant
 		s.numbers[j] += m.numbers[i]
+		s.shown[j].merge(&m.styles[i])
 		switch {
 		case t.Kind == Empty:
 			t.Kind, t.Example = c.Kind, c.Example
-		case c.Kind != Empty && c.Kind != t.Kind:
+		case c.Kind == Other:
+			t.Kind, t.Example = Other, c.Example
+		case c.Kind != Empty && c.Kind != t.Kind && t.Kind != Other:
 			t.Kind, t.Example = Text, cmp.Or(t.Example, c.Example)
 			if t.Example == "" { // numbers in one source, times in another
-				t.Example = m.cells[i][0].text
+				t.Example = slices.Concat(s.samples[j], m.cells[i])[0].text
 			}
 		}
 		if room := keptCells - len(s.samples[j]); room > 0 {
@@ -310,7 +308,7 @@ func sampleAll(ctx context.Context, srcs []Source, o Options) ([]*sample, error)
 					m.keep = keptCells
 				}
 				samples[i] = m
-				buf, errs[i] = m.read(srcs[i].Path, buf)
+				buf, errs[i] = sampleSource(m, srcs[i], &o, buf)
 				if errs[i] != nil {
 					for f := failed.Load(); i < f && !failed.CompareAndSwap(f, i); f = failed.Load() {
 					}
@@ -333,253 +331,6 @@ func (o *Options) jobs() int {
 		return o.Jobs
 	}
 	return runtime.GOMAXPROCS(0)
-}
-
-// read reads the header and first rows of one file. It reads into buf and
-// returns it for the next.
-func (m *sample) read(path string, buf []byte) ([]byte, error) {
-	f, err := open(path, nil)
-	if err != nil {
-		return buf, err
-	}
-	defer f.Close()
-	buf = buf[:0]
-	for size := sampleSize; ; size *= 4 {
-		buf = slices.Grow(buf, size+1-len(buf))
-		n, err := io.ReadFull(f, buf[len(buf):size])
-		buf = buf[:len(buf)+n]
-		last := err == io.EOF || err == io.ErrUnexpectedEOF
-		if err != nil && !last {
-			return buf, err
-		}
-		err = m.parse(path, buf, last)
-		// A long header or long rows need more of the file.
-		if err == nil && m.rows == 0 && !last && size < chunkSize {
-			continue
-		}
-		if err == nil && m.head == nil && !last {
-			err = errLongRow(path, 1)
-		}
-		m.whole = last
-		return buf, err
-	}
-}
-
-// parse samples the first bytes of a file, which last says is all of it.
-func (m *sample) parse(path string, b []byte, last bool) error {
-	if err := checkText(path, b); err != nil {
-		return err
-	}
-	if !last {
-		b = b[:lastRow(b)]
-		if len(b) == 0 {
-			return nil
-		}
-	}
-	text := bytes.TrimPrefix(b, byteOrderMark)
-	if len(bytes.TrimLeft(text, "\r\n")) == 0 {
-		return nil
-	}
-	h := &header{comma: findComma(text)}
-	r := csv.NewReader(bytes.NewReader(text))
-	r.Comma, r.FieldsPerRecord = rune(h.comma), -1
-	rec, err := r.Read()
-	if err != nil {
-		return quoteError(path, 0, err)
-	}
-	h.raw = string(b[:len(b)-len(text)+int(r.InputOffset())])
-	if h.names, err = columnNames(path, rec); err != nil {
-		return err
-	}
-	m.head = h
-
-	n := len(h.names)
-	m.columns = make([]Column, n)
-	m.cells = make([][]cell, n)
-	m.numbers = make([]int, n)
-	m.constant = make([]string, n)
-	shapes := make([]timeFormat, n)
-	for i, name := range h.names {
-		m.columns[i] = Column{Name: name, Unnamed: strings.TrimSpace(rec[i]) == "", Constant: true}
-	}
-	m.ragged = true
-	for m.rows < m.most {
-		rec, err := r.Read()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return quoteError(path, 0, err)
-		}
-		line, _ := r.FieldPos(0)
-		if m.rows == 0 {
-			m.line, m.fields = int64(line), len(rec)
-		}
-		m.ragged = m.ragged && len(rec) != n
-		for i := range min(n, len(rec)) {
-			m.look(i, cell{rec[i], path, int64(line)}, &shapes[i])
-		}
-		m.rows++
-	}
-	m.constant = nil
-	if m.rows > 0 && m.ragged {
-		return &RowError{Path: path, Line: m.line, Reason: fmt.Sprintf("has %s, while the header has %d", count(m.fields, "cell"), n),
-			Hint: "remove lines before the header, or give it a name for each cell"}
-	}
-	return nil
-}
-
-// look takes one cell into account.
-func (m *sample) look(i int, one cell, shape *timeFormat) {
-	c := &m.columns[i]
-	if m.rows == 0 {
-		m.constant[i] = strings.Clone(one.text)
-	}
-	c.Constant = c.Constant && one.text != "" && one.text == m.constant[i]
-	of := Float
-	if b := trim([]byte(one.text)); !isDecimal(b) {
-		if missingKind(b) != notNumber {
-			return
-		}
-		of = Text
-		if _, reason := shape.scan(b); shape.family != noFamily && shape.family != byLayout && reason == "" {
-			of = Time
-		} else {
-			g := shapeOf(b)
-			if shape.family == noFamily {
-				*shape = g
-			}
-			if g.family != noFamily && shape.sameShape(&g) {
-				of = Time
-			}
-		}
-	}
-	one.text = clip(one.text)
-	if len(m.cells[i]) < m.keep {
-		m.cells[i] = append(m.cells[i], one)
-	}
-	if of == Float {
-		m.numbers[i]++
-	} else {
-		m.numbers[i]--
-	}
-	if c.Kind == Empty {
-		c.Kind = of
-	} else if c.Kind != of {
-		c.Kind = Text
-	}
-	if c.Kind == Text && of != Float && c.Example == "" {
-		c.Example = one.text
-	}
-}
-
-// columnNames checks and completes the names in a header.
-func columnNames(path string, rec []string) ([]string, error) {
-	names := make([]string, len(rec))
-	seen := make(map[string]int, len(rec))
-	data, numbers, dates := true, 0, 0
-	var twice error
-	for i, name := range rec {
-		name = strings.Clone(strings.TrimSpace(name))
-		if !utf8.ValidString(name) {
-			return nil, &UnusableError{Path: path, Reason: fmt.Sprintf("the name of column %d is not UTF-8: %q", i+1, clip(name)),
-				Hint: "save the file as UTF-8"}
-		}
-		switch {
-		case isDecimal([]byte(name)):
-			numbers++
-		case shapeOf([]byte(name)).family != noFamily:
-			dates++
-		case name != "":
-			data = false
-		}
-		if name == "" {
-			name = fmt.Sprintf("column %d", i+1)
-		}
-		if j, ok := seen[name]; ok && twice == nil {
-			twice = &UnusableError{Path: path, Reason: fmt.Sprintf("columns %d and %d are both named %q", j+1, i+1, clip(name)),
-				Hint: "rename one of them in the header"}
-		}
-		seen[name] = i
-		names[i] = name
-	}
-	if numbers+dates > 0 && data || numbers > 0 && dates > 0 {
-		return nil, &UnusableError{Path: path, Reason: fmt.Sprintf("its first line looks like a row of data: %s", quoteAll(rec)),
-			Hint: "put a header with the columns' names above it"}
-	}
-	if twice != nil {
-		return nil, twice
-	}
-	return names, nil
-}
-
-// findComma finds what separates the cells of the header: a comma if there is
-// one outside quotes, or else tab or semicolon.
-func findComma(text []byte) byte {
-	var tab, semicolon, quoted bool
-	for _, c := range bytes.TrimLeft(text, "\r\n") {
-		switch {
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == ',':
-			return ','
-		case c == '\t':
-			tab = true
-		case c == ';':
-			semicolon = true
-		}
-		if c == '\n' && !quoted {
-			break
-		}
-	}
-	switch {
-	case tab:
-		return '\t'
-	case semicolon:
-		return ';'
-	}
-	return ','
-}
-
-// checkText refuses the first bytes of files that are not CSV.
-func checkText(path string, b []byte) error {
-	e := &UnusableError{Path: path, Hint: "convert it to CSV first"}
-	has := func(magic string) bool { return bytes.HasPrefix(b, []byte(magic)) }
-	switch {
-	case has("\xff\xfe"), has("\xfe\xff"):
-		e.Reason, e.Hint = "is text in UTF-16", "save it as UTF-8"
-	case has("PK\x03\x04"):
-		e.Reason, e.Hint = "is a zip archive", "unpack it first"
-	case has("\x28\xb5\x2f\xfd"), has("\xfd7zXZ\x00"), has("BZh"):
-		e.Reason, e.Hint = "is compressed in a way that is not supported", "decompress it, or compress it with gzip"
-	case has("PAR1"):
-		e.Reason = "is a Parquet file"
-	case bytes.IndexByte(b, 0) >= 0:
-		e.Reason = "looks like a binary file: it holds a NUL byte"
-	case bytes.IndexByte(b, '\n') < 0 && bytes.IndexByte(b, '\r') >= 0:
-		e.Reason, e.Hint = "has lines that end in CR alone", "save it with LF or CRLF line ends"
-	default:
-		return nil
-	}
-	return e
-}
-
-// quoteError turns an error of encoding/csv in text whose first line is line+1
-// into one of ours.
-func quoteError(path string, line int64, err error) error {
-	var p *csv.ParseError
-	if !errors.As(err, &p) {
-		return &UnusableError{Path: path, Reason: "cannot be read as CSV", Err: err}
-	}
-	e := &RowError{Path: path, Line: line + int64(p.StartLine)}
-	switch {
-	case errors.Is(err, csv.ErrBareQuote):
-		e.Reason, e.Hint = "has a quote inside a cell that does not begin with one", `quote the whole cell and double the quote: "5"" pipe"`
-	default:
-		e.Reason, e.Hint = "has a quoted cell that does not end in a quote before the separator", "look for a quote that is missing or not doubled"
-	}
-	return e
 }
 
 // count is a number with its noun.

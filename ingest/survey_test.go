@@ -76,17 +76,15 @@ func TestSurveyRefuses(t *testing.T) {
 		"date,x\xe9\n1,2\n":                      "not UTF-8",
 		"1605571200,16713.08\n1605574800,1\n":    "looks like a row of data",
 		"AAPL,2013-02-08,1\nAAPL,2013-02-09,2\n": "looks like a row of data",
-		"Made by X,http://x\ndate,x,y\n2013-02-08,1,2\n": "a.csv:2: has 3 cells, while the header has 2; remove lines before the header, or give it a name for each cell",
-		"\xff\xfed\x00a\x00":                             "UTF-16",
-		"PK\x03\x04...":                                  "zip",
-		"PAR1...":                                        "Parquet",
-		"\x28\xb5\x2f\xfd...":                            "compressed",
-		"date,x\n2013-02-08,\x00\n":                      "looks like a binary file",
-		"date,x\r2013-02-08,1\r":                         "CR alone",
-		"date,x\n2013-02-08,\"1\n":                       "a.csv:2: has a quoted cell",
-		"date,x\n2013-02-08,5\"\n":                       "a.csv:2: has a quote inside",
-		"\x1f\x8bnonsense":                               "gzip stream",
-		strings.Repeat("x", chunkSize+1):                 "a.csv:1: no row ends within",
+		"date,x\n2013-02-08,1,2,3\n":             "a.csv:2: has 4 cells, while the header has 2; skip lines before the header with --skip-lines, or give it a name for each cell",
+		"PAR1...":                                "Parquet",
+		"\x28\xb5\x2f\xfd...":                    "zstd stream",
+		"BZh9...":                                "compressed",
+		"date,x\n2013-02-08,\x00\n":              "looks like a binary file",
+		"date,x\n2013-02-08,\"1\n":               "a.csv:2: has a quoted cell",
+		"date,x\n2013-02-08,5\"\n":               "a.csv:2: has a quote inside",
+		"\x1f\x8bnonsense":                       "gzip stream",
+		strings.Repeat("x", chunkSize+1):         "a.csv:1: no row ends within",
 	} {
 		_, err := survey(t, Options{}, "a.csv", text)
 		require.ErrorContains(t, err, want, clip(text))
@@ -121,6 +119,7 @@ func TestSurveyWide(t *testing.T) {
 func TestTimeColumn(t *testing.T) {
 	for header, want := range map[string]string{
 		"x,Date\n1,2013-02-08": "Date", "TimeStamp,x\n1360281600,1": "TimeStamp", "x,when\n1,2013-02-08": "when",
+		"time,date,x\n09:30,2013-02-08,1\n16:00,2013-02-08,2": "date", "Date,Time\n20130208,93000\n20130208,0": "Date",
 	} {
 		s, err := survey(t, Options{}, "a.csv", header+"\n")
 		require.NoError(t, err)
@@ -129,7 +128,7 @@ func TestTimeColumn(t *testing.T) {
 		require.Equal(t, want, s.Columns[i].Name)
 	}
 	for header, want := range map[string]string{
-		"x,y\n1,2": `the columns are "x", "y"; name the time column with --time`, "date,time,x\n2013-02-08,09:30,1": `"date", "time"`, "a,b,x\n2013-02-08,2013-02-08,1": `"a", "b"`,
+		"x,y\n1,2": `the columns are "x", "y"; name the time column with --time`, "date,time,x\n2013-02-08,noon,1": `"date", "time"`, "date,time,x\n2013-02-08 09:30,09:30,1": `"date", "time"`, "date,time,x\n2013-02-08,2013-02-08,1": `"date", "time"`, "a,b,x\n2013-02-08,2013-02-08,1": `"a", "b"`,
 	} {
 		s, err := survey(t, Options{}, "a.csv", header+"\n")
 		require.NoError(t, err)

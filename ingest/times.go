@@ -21,32 +21,40 @@ const (
 	dayFirst           // 8/2/2013
 	monthFirst         // 2/8/2013
 	eitherFirst        // one of the two, not decided yet
-	compact            // 20130208
+	packedDate         // 20130208
+	dayName            // 8 Feb 2013
+	nameDay            // Feb 8, 2013
+	yearName           // 2013-Feb-08
 	epoch              // a count of units since 1970
+	excel              // a count of days since 1899-12-30
 	byLayout           // a layout of package time
 )
 
 // timeFormat is the one format of a time column.
 type timeFormat struct {
 	family  family
-	sep     byte   // between year, month and day
-	width   int    // compact: digits before a blank or T
+	sep     byte   // between year, month and day; 0: nothing
+	width   int    // packedDate: digits before a blank or T
+	month   bool   // yearFirst: there is no day
+	weekday bool   // the name of a day of the week stands before
 	clock   bool   // there is a time of day
+	packed  int    // the time of day has no colons, but 4 digits (930, 0930) or 6 (93000, 093000)
+	unit    int64  // epoch: nanoseconds; else, if not 0, the time of day is a count of them
 	half    bool   // it has AM or PM
 	aware   bool   // there is Z or an offset
-	unit    int64  // epoch: nanoseconds
+	apart   bool   // date and time of day come from two places, joined by a blank
+	undated bool   // byLayout: the date comes from the file's name, joined by a blank; of unit: it may
 	guessed bool   // epoch: the unit was told from the magnitude
-	layout  string // layout: for time.Parse
+	layout  string // byLayout: for time.Parse
+	given   string // what Options.TimeFormat says; "" if the format was found
 	example string // what a right cell looks like, for errors
 }
-
-// monthLayouts are the layouts with month names that are recognised.
-var monthLayouts = []string{"2 Jan 2006", "Jan 2 2006", "Jan 2, 2006", "2-Jan-2006", "2 January 2006", "January 2 2006", "January 2, 2006"}
 
 const (
 	hintTimeFormat = "give its layout with --time-format, such as %d/%m/%Y or epoch-ms"
 	hintSkip       = "correct the row, or skip such rows with --on-error skip"
 	hintOffset     = "write times with their UTC offset, such as -05:00, or skip such rows with --on-error skip"
+	hintTwice      = "choose with --on-ambiguous-time first or last, or write times with their UTC offset, such as -05:00"
 )
 
 // moment is a time as it is written: civil fields, and an offset if there is one.
@@ -57,59 +65,80 @@ type moment struct {
 	offset int64 // seconds east of UTC
 }
 
+// leastEpoch is the magnitude that a column must reach to be taken for an epoch:
+// 35 days in seconds. Dates of spreadsheets, days of the Julian calendar, years and
+// row numbers stay below it.
+const leastEpoch = 3_000_000
+
 // shapeOf finds the format of one cell: an eitherFirst date where day and month
 // could be exchanged, no family where the cell is no time. A time out of range has
 // its format like any other.
-func shapeOf(cell []byte) timeFormat {
+func shapeOf(cell []byte) timeFormat { return shape(cell, false) }
+
+// shape is shapeOf, or that of a date and a time of day joined by a blank.
+func shape(cell []byte, apart bool) timeFormat {
 	cell = trim(cell)
-	f := timeFormat{example: clip(string(cell))}
-	if !bytes.ContainsAny(cell, "0123456789") {
+	f := timeFormat{apart: apart, example: clip(string(cell))}
+	if len(cell) > len("Wednesday, September 30, 2006 09:30:00.123456789 AM +00:00") || !bytes.ContainsAny(cell, "0123456789") {
 		return f
 	}
-	if n := leadingDigits(cell); n == len(cell) || cell[0] == '-' || n >= 9 && cell[n] == '.' {
-		if n == 8 || n == 12 || n == 14 {
-			f.family, f.width, f.clock = compact, n, n > 8
+	n := leadingDigits(cell)
+	if n == len(cell) || cell[0] == '-' || n >= 9 && cell[n] == '.' {
+		if n == 8 || n == 12 || n == 14 || n == 17 {
+			f.family, f.width, f.clock = packedDate, min(n, 14), n > 8
 			if _, reason := f.scan(cell); reason == "" && '1' <= cell[0] && cell[0] <= '2' && (cell[1] == '9' || cell[1] == '0') {
 				return f
 			}
 		}
-		f.family, f.unit, f.guessed = epoch, int64(time.Second), true
+		f.family, f.width, f.unit, f.clock, f.guessed = epoch, 0, int64(time.Second), false, true
 		if v, _, ok := epochParts(cell); ok && (n >= 5 || cell[0] == '-' && len(cell) > 5) {
 			f.unit = unitOf(v)
 			return f
 		}
-		f.family = noFamily
-		return f
+		return timeFormat{apart: apart, example: f.example}
 	}
-	for _, l := range monthLayouts {
-		if len(cell) > len("September 30, 2006") {
-			break
-		}
-		if _, err := time.Parse(l, string(cell)); err == nil {
-			f.family, f.layout = byLayout, l
-			return f
-		}
+	// Guess what the date is from how it begins; the rest is tried.
+	date := cell
+	if rest, day := cutWeekday(cell); day >= 0 {
+		f.weekday, date, n = true, rest, leadingDigits(rest)
 	}
-	// Try the numeric shapes: the separators are in the text, the rest is a
-	// matter of what follows the date.
-	n := leadingDigits(cell)
+	var tries []family
 	switch {
-	case n == 8 && (cell[n] == ' ' || cell[n] == 'T'):
-		f.family, f.width = compact, 8
-	case n == 4:
-		f.family, f.sep = yearFirst, cell[n]
-	case n == 1 || n == 2:
-		f.family, f.sep = dayFirst, cell[n]
+	case n == 8 && len(date) > n && bytes.IndexByte([]byte(" T-"), date[n]) >= 0:
+		f.width, tries = 8, []family{packedDate}
+	case n == len(date):
+		return f
+	case n == 0:
+		tries = []family{nameDay}
+		if _, m := monthName(date); m < len(date) {
+			f.sep = date[m]
+		}
+	default:
+		f.sep = date[n]
+		if 'A' <= f.sep&^0x20 && f.sep&^0x20 <= 'Z' {
+			f.sep = 0
+		}
+		rest := date[n:]
+		if f.sep != 0 {
+			rest = rest[1:]
+		}
+		named := len(rest) > 0 && leadingDigits(rest) == 0
+		switch {
+		case named && n == 4:
+			tries = []family{yearName}
+		case named:
+			tries = []family{dayName}
+		case n == 4:
+			tries = []family{yearFirst}
+		default:
+			tries = []family{dayFirst, monthFirst}
+		}
+	}
+	switch {
+	case f.sep == '-' || f.sep == '/' || f.sep == '.' || f.width == 8:
+	case (f.sep == ' ' || f.sep == 0) && tries[0] >= dayName:
 	default:
 		return f
-	}
-	if f.family != compact && f.sep != '-' && f.sep != '/' && f.sep != '.' {
-		f.family = noFamily
-		return f
-	}
-	tries := []family{f.family}
-	if f.family == dayFirst {
-		tries = []family{dayFirst, monthFirst}
 	}
 	fits := noFamily
 	for _, fam := range tries {
@@ -118,6 +147,9 @@ func shapeOf(cell []byte) timeFormat {
 				for _, aware := range []bool{false, true} {
 					g := f
 					g.family, g.clock, g.half, g.aware = fam, clock, half, aware
+					if clock {
+						g.packed = packedClock(cell, apart, fam)
+					}
 					if _, reason := g.scan(cell); reason == "" || reason == outOfRange {
 						if fits == dayFirst && fam == monthFirst {
 							fam = eitherFirst
@@ -128,46 +160,114 @@ func shapeOf(cell []byte) timeFormat {
 			}
 		}
 	}
-	f.family = fits
+	if f.family = fits; fits == noFamily && n == 4 && (f.sep == '-' || f.sep == '/') {
+		f.family, f.month = yearFirst, true
+		if _, reason := f.scan(cell); reason != "" && reason != outOfRange {
+			f.family = noFamily
+		}
+	}
 	return f
 }
 
-// sameShape reports whether two shapes differ at most in what a column decides:
-// the order of day and month.
-func (f *timeFormat) sameShape(g *timeFormat) bool {
-	if f.family == byLayout || g.family == byLayout {
-		return f.family == g.family && f.layout == g.layout
+// packedClock is timeFormat.packed of a cell with a time of day, which is told from
+// the digits that begin it.
+func packedClock(cell []byte, apart bool, fam family) int {
+	var clock []byte
+	switch {
+	case apart:
+		clock = cell[bytes.LastIndexByte(cell, ' ')+1:]
+	case fam == packedDate && len(cell) > 9:
+		clock = trimLeft(cell[9:])
+	default:
+		return 0
 	}
+	switch n := leadingDigits(clock); {
+	case n < len(clock) && clock[n] == ':', n == 0:
+		return 0
+	case n >= 5:
+		return 6
+	case apart || n == 4:
+		return 4
+	}
+	return 0
+}
+
+// sameShape reports whether two shapes differ at most in what a column decides:
+// the order of day and month, and how many digits a time of day has.
+func (f *timeFormat) sameShape(g *timeFormat) bool {
 	numeric := func(x family) bool { return x == dayFirst || x == monthFirst || x == eitherFirst }
-	return (f.family == g.family || numeric(f.family) && numeric(g.family)) && f.sep == g.sep && f.width == g.width &&
-		f.clock == g.clock && f.half == g.half && f.aware == g.aware
+	return (f.family == g.family || numeric(f.family) && numeric(g.family)) && f.sep == g.sep && f.width == g.width && f.month == g.month &&
+		f.weekday == g.weekday && f.clock == g.clock && f.half == g.half && f.aware == g.aware && (f.packed == 0) == (g.packed == 0)
 }
 
 // detect finds a column's format from its first cells: that of the first that
 // is a time, whose index is at, or -1 if none is. A column of dates whose order
 // these cells don't decide is eitherFirst.
-func detect(cells []cell) (f timeFormat, at int) {
+func detect(cells []cell) (f timeFormat, at int) { return detectFormat(cells, false) }
+
+// detectFormat is detect, or that of dates and times of day joined by blanks.
+func detectFormat(cells []cell, apart bool) (f timeFormat, at int) {
 	at = -1
 	var largest int64
 	var widest string
+	longest := 0 // of the times of day without colons
 	for i, s := range cells {
-		g := shapeOf([]byte(s.text))
+		g := shape([]byte(s.text), apart)
 		switch {
 		case g.family == noFamily:
 			continue
-		case f.family == noFamily, f.family == epoch && g.family == compact: // a date with a slip is a number too
+		case f.family == noFamily, f.family == epoch && g.family == packedDate: // a date with a slip is a number too
 			f, at = g, i
-		case f.family == eitherFirst && f.sameShape(&g):
-			f.family = g.family
+		case f.sameShape(&g):
+			if f.family == eitherFirst {
+				f.family = g.family
+			}
+			f.packed = max(f.packed, g.packed)
+		}
+		if g.packed > 0 {
+			longest = max(longest, len(s.text)-1-bytes.LastIndexByte([]byte(s.text), ' '))
 		}
 		if v, _, ok := epochParts(trim([]byte(s.text))); ok && max(v, -v) > largest {
 			largest, widest = max(v, -v), g.example
 		}
 	}
-	if f.family == epoch && largest > 0 {
+	switch {
+	case f.family == epoch && largest < leastEpoch, apart && f.packed > 0 && longest < 3:
+		return timeFormat{}, -1
+	case f.family == epoch:
 		f.unit, f.example = unitOf(largest), widest // the example is the cell that decides
 	}
 	return f, at
+}
+
+// whyNoTime says what a cell is that looks somewhat like a time, and what to try.
+func whyNoTime(text string) (reason, hint string) {
+	cell := trim([]byte(text))
+	n := leadingDigits(cell)
+	rest := cell[n:]
+	isZone := func(b []byte) bool {
+		return bytes.IndexFunc(b, func(r rune) bool { return (r < 'A' || r > 'Z') && r != '/' && r != '_' && (r < 'a' || r > 'z') }) < 0 &&
+			!bytes.EqualFold(b, []byte("AM")) && !bytes.EqualFold(b, []byte("PM"))
+	}
+	switch i := bytes.LastIndexByte(cell, ' '); {
+	case n == 4 && (len(rest) == 2 || len(rest) == 3) && (rest[len(rest)-2]|0x20) == 'q':
+		return "is a quarter, not a time", "write the first or last day of each quarter instead"
+	case n == 4 && len(rest) == 0:
+		return "is a year or a number, not a time", "if it is a year, say so with --time-format %Y"
+	case n == len(cell) && n > 0, n > 0 && n < 9 && rest[0] == '.' && leadingDigits(rest[1:]) == len(rest)-1:
+		return "is a number too small to be taken for a time", "if it counts since 1970, say in what with --time-format epoch-s, -ms, -us or -ns; if it is a day of a spreadsheet, --time-format excel"
+	case (n == 1 || n == 2) && len(rest) > 2 && rest[0] == ':':
+		return "is a time of day without a date",
+			"name its column with --time-of-day and that of the date with --time; if the date is in the files' names, say how it is written, such as --time-format %H:%M:%S"
+	case i > 0 && isZone(cell[i+1:]) && shapeOf(cell[:i]).family != noFamily:
+		return "names its zone by letters, which are ambiguous", "write the UTC offset instead, such as -05:00, or leave it out and name the zone with --tz"
+	}
+	if (n == 1 || n == 2) && len(rest) > 0 {
+		if p := bytes.Split(cell, rest[:1]); len(p) >= 3 && leadingDigits(p[2]) == 2 && leadingDigits(p[1]) > 0 {
+			return "has a year of two digits", "say which part is what with --time-format, such as %d/%m/%y or %m/%d/%y"
+		}
+	}
+	return notRecognised, hintTimeFormat
 }
 
 // unitOf tells the unit of an epoch from its magnitude: seconds until 2286,
@@ -212,20 +312,31 @@ func epochParts(cell []byte) (v int64, frac []byte, ok bool) {
 
 const (
 	notThisFormat = "is not a time"
+	notRecognised = "is not a time in a format that is recognised"
 	noSuchTime    = "is not a date and time that exist"
+	noSuchDay     = "does not fall on that day of the week"
 	outOfRange    = "is outside the years 1677 to 2262, which int64 nanoseconds can hold"
-	clocksForward = "does not exist in %s: the clocks went forward over it"
-	clocksBack    = "happened twice in %s: the clocks went back over it"
+	badFraction   = "has a fraction of a second that is not 1 to 9 digits"
 )
 
-// scan reads a trimmed cell in this format, which is neither epoch nor layout.
+// scan reads a trimmed cell in this format, which is not epoch, excel or layout.
 // The reason is "" or what is wrong with the cell.
 func (f *timeFormat) scan(b []byte) (moment, string) {
 	var y, mo, d int64
 	var ok bool
+	weekday := -1
+	if f.weekday {
+		if b, weekday = cutWeekday(b); weekday < 0 {
+			return moment{}, notThisFormat
+		}
+	}
 	switch f.family {
-	case compact:
-		if len(b) < f.width || leadingDigits(b) != f.width {
+	case packedDate:
+		if len(b) < f.width || f.width == 0 {
+			return moment{}, notThisFormat
+		}
+		n := leadingDigits(b)
+		if n != f.width && (f.width != 14 || n != 17 || n != len(b)) {
 			return moment{}, notThisFormat
 		}
 		y, mo, d = digits(b[:4]), digits(b[4:6]), digits(b[6:8])
@@ -241,19 +352,41 @@ func (f *timeFormat) scan(b []byte) (moment, string) {
 		if reason == "" && (h > 23 || mi > 59 || s > 59) {
 			reason = noSuchTime
 		}
-		if len(b) != f.width {
+		m.second = h*3600 + mi*60 + s
+		switch rest := b[f.width:]; {
+		case n == 17:
+			m.nano = digits(rest) * 1e6
+		case f.width == 14 && len(rest) > 1 && rest[0] == '.':
+			if rest, ok = m.fraction(rest); !ok || len(rest) > 0 {
+				return m, badFraction
+			}
+		case len(rest) > 0:
 			reason = notThisFormat
 		}
-		m.second = h*3600 + mi*60 + s
 		return m, reason
-	case yearFirst:
+	case yearFirst, yearName:
 		if y, b, ok = number(b, 4, 4); !ok {
 			return moment{}, notThisFormat
 		}
 		if mo, b, ok = f.after(b, 2); !ok {
 			return moment{}, notThisFormat
 		}
-		if d, b, ok = f.after(b, 2); !ok {
+		if f.month {
+			d = 1
+			break
+		}
+		if d, b, ok = f.dayOf(b); !ok {
+			return moment{}, notThisFormat
+		}
+	case nameDay:
+		var n int
+		if mo, n = monthName(b); mo == 0 {
+			return moment{}, notThisFormat
+		}
+		if d, b, ok = f.dayOf(b[n:]); !ok {
+			return moment{}, notThisFormat
+		}
+		if y, b, ok = f.yearOf(b); !ok {
 			return moment{}, notThisFormat
 		}
 	default:
@@ -263,7 +396,7 @@ func (f *timeFormat) scan(b []byte) (moment, string) {
 		if mo, b, ok = f.after(b, 2); !ok {
 			return moment{}, notThisFormat
 		}
-		if y, b, ok = f.after(b, 4); !ok || y < 1000 {
+		if y, b, ok = f.yearOf(b); !ok {
 			return moment{}, notThisFormat
 		}
 		if f.family == monthFirst {
@@ -277,39 +410,113 @@ func (f *timeFormat) scan(b []byte) (moment, string) {
 	if wrong := f.scanClock(&m, b); wrong != "" {
 		return m, wrong
 	}
+	if reason == "" && weekday >= 0 && int64(weekday) != ((m.days+4)%7+7)%7 { // 1970 began on a Thursday
+		reason = noSuchDay
+	}
 	return m, reason
 }
 
-// after reads the separator and up to most digits.
+// after reads the separator and the month.
 func (f *timeFormat) after(b []byte, most int) (int64, []byte, bool) {
-	if len(b) == 0 || b[0] != f.sep {
+	if f.sep != 0 {
+		if len(b) == 0 || b[0] != f.sep {
+			return 0, nil, false
+		}
+		b = b[1:]
+	}
+	if f.family >= dayName && f.family <= yearName {
+		m, n := monthName(b)
+		return m, b[n:], m > 0
+	}
+	return number(b, 1, most)
+}
+
+// dayOf reads the separator and the day.
+func (f *timeFormat) dayOf(b []byte) (int64, []byte, bool) {
+	if f.sep != 0 {
+		if len(b) == 0 || b[0] != f.sep {
+			return 0, nil, false
+		}
+		b = b[1:]
+		if f.sep == ' ' {
+			b = trimLeft(b)
+		}
+	}
+	return number(b, 1, 2)
+}
+
+// yearOf reads the separator and a year that stands last: of four digits, or
+// behind the name of a month two, 69 being 1969.
+func (f *timeFormat) yearOf(b []byte) (int64, []byte, bool) {
+	named := f.family >= dayName
+	if named && len(b) > 0 && b[0] == ',' {
+		b = b[1:]
+	}
+	if f.sep != 0 {
+		if len(b) == 0 || b[0] != f.sep {
+			return 0, nil, false
+		}
+		b = b[1:]
+	}
+	n := leadingDigits(b)
+	y := digits(b[:min(n, 4)])
+	switch {
+	case n == 4 && y >= 1000:
+	case n == 2 && named && y < 69:
+		y += 2000
+	case n == 2 && named:
+		y += 1900
+	default:
 		return 0, nil, false
 	}
-	return number(b[1:], 1, most)
+	return y, b[n:], true
 }
 
 // scanClock reads what follows the date: time of day, AM or PM, offset.
 func (f *timeFormat) scanClock(m *moment, b []byte) string {
 	if f.clock {
-		if len(b) == 0 || b[0] != 'T' && b[0] != ' ' {
+		if len(b) > 0 && b[0] == ',' && f.family != packedDate {
+			b = b[1:]
+		}
+		switch {
+		case len(b) == 0:
+			return notThisFormat
+		case b[0] == 'T', b[0] == '-' && f.family == packedDate:
+			b = b[1:]
+		case b[0] == ' ':
+			b = trimLeft(b)
+		default:
 			return notThisFormat
 		}
-		if b[0] == 'T' {
-			b = b[1:]
-		} else {
-			b = trim(b)
+		if f.unit > 0 {
+			return m.count(b, f.unit)
 		}
 		var h, mi, s int64
 		var ok bool
-		if n := leadingDigits(b); f.family == compact && (n == 4 || n == 6) { // 0930, 093000
-			h, mi = digits(b[:2]), digits(b[2:4])
-			if n == 6 {
-				s = digits(b[4:6])
-			}
-			b = b[n:]
-		} else {
-			if h, b, ok = number(b, 1, 2); !ok || len(b) == 0 || b[0] != ':' {
+		switch n := leadingDigits(b); {
+		case f.packed > 0: // 0930, 093000
+			if n == 0 || n > f.packed || !f.apart && n != f.packed {
 				return notThisFormat
+			}
+			v := digits(b[:n])
+			if f.packed == 6 {
+				v, s = v/100, v%100
+			}
+			h, mi, b = v/100, v%100, b[n:]
+			if f.packed == 6 && len(b) > 0 && b[0] == '.' {
+				if b, ok = m.fraction(b); !ok {
+					return badFraction
+				}
+			}
+		case n < 1 || n > 2:
+			return notThisFormat
+		default:
+			h, b = digits(b[:n]), b[n:]
+			if len(b) == 0 || b[0] != ':' {
+				if !f.half {
+					return notThisFormat
+				}
+				break // 9 AM
 			}
 			if mi, b, ok = number(b[1:], 2, 2); !ok {
 				return notThisFormat
@@ -319,29 +526,27 @@ func (f *timeFormat) scanClock(m *moment, b []byte) string {
 					return notThisFormat
 				}
 				if len(b) > 0 && (b[0] == '.' || b[0] == ',') {
-					n := leadingDigits(b[1:])
-					if n == 0 || n > 9 {
-						return "has a fraction of a second that is not 1 to 9 digits"
+					if b, ok = m.fraction(b); !ok {
+						return badFraction
 					}
-					m.nano = digits(b[1:1+n]) * int64(pow10[9-n])
-					b = b[1+n:]
 				}
 			}
 		}
 		if f.half {
-			rest := bytes.ToUpper(trim(b))
-			pm := bytes.HasPrefix(rest, []byte("PM"))
-			if !pm && !bytes.HasPrefix(rest, []byte("AM")) {
+			if b = trimLeft(b); len(b) > 0 && b[0] == '-' { // 09-AM
+				b = b[1:]
+			}
+			if len(b) < 2 || b[1]|0x20 != 'm' || b[0]|0x20 != 'a' && b[0]|0x20 != 'p' {
 				return notThisFormat
 			}
 			if h < 1 || h > 12 {
 				return noSuchTime
 			}
 			h %= 12
-			if pm {
+			if b[0]|0x20 == 'p' {
 				h += 12
 			}
-			b = trim(b)[2:]
+			b = b[2:]
 		}
 		if h > 23 || mi > 59 || s > 59 {
 			return noSuchTime
@@ -349,7 +554,7 @@ func (f *timeFormat) scanClock(m *moment, b []byte) string {
 		m.second = h*3600 + mi*60 + s
 	}
 	if f.aware {
-		b = trim(b)
+		b = trimLeft(b)
 		switch {
 		case len(b) == 1 && (b[0] == 'Z' || b[0] == 'z'), string(b) == "UTC", string(b) == "GMT":
 			return ""
@@ -387,6 +592,42 @@ func (f *timeFormat) scanClock(m *moment, b []byte) string {
 	return ""
 }
 
+// fraction reads a separator and the 1 to 9 digits of a fraction of a second.
+func (m *moment) fraction(b []byte) (rest []byte, ok bool) {
+	n := leadingDigits(b[1:])
+	if n == 0 || n > 9 {
+		return nil, false
+	}
+	m.nano = digits(b[1:1+n]) * int64(pow10[9-n])
+	return b[1+n:], true
+}
+
+// count reads a time of day that is a count of units since midnight.
+func (m *moment) count(b []byte, unit int64) string {
+	const day = 86400 * int64(time.Second)
+	v, frac, ok := epochParts(b)
+	if !ok || b[0] == '-' {
+		return notThisFormat
+	}
+	if v >= day/unit {
+		return fmt.Sprintf("is not a time of day in %s since midnight", unitName(unit))
+	}
+	part, reason := fractionOf(frac, unit)
+	m.second, m.nano = v*unit/int64(time.Second), v*unit%int64(time.Second)+part
+	return reason
+}
+
+// fractionOf is the value in nanoseconds of the decimals of a count of units.
+func fractionOf(frac []byte, unit int64) (part int64, reason string) {
+	for _, d := range frac {
+		if unit /= 10; unit == 0 && d != '0' {
+			return 0, "is not a whole number of nanoseconds"
+		}
+		part += int64(d-'0') * unit
+	}
+	return part, ""
+}
+
 // number reads a run of least to most digits.
 func number(b []byte, least, most int) (v int64, rest []byte, ok bool) {
 	n := leadingDigits(b)
@@ -404,6 +645,71 @@ func digits(b []byte) (v int64) {
 	return v
 }
 
+func trimLeft(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
+		b = b[1:]
+	}
+	return b
+}
+
+var (
+	monthNames   = [...]string{"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"}
+	weekdayNames = [...]string{"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"}
+)
+
+// monthName reads the English name of a month, in any case: Feb, Feb. or February.
+// It gives 1 to 12, or 0 for none, and the length of the name.
+func monthName(b []byte) (month int64, n int) {
+	i, n := name(b, monthNames[:])
+	if i < 0 && n == 4 && strings.EqualFold(string(b[:4]), "Sept") {
+		i = 8
+	}
+	if i < 0 {
+		return 0, 0
+	}
+	if n < len(b) && b[n] == '.' && n <= 4 {
+		n++
+	}
+	return int64(i + 1), n
+}
+
+// cutWeekday cuts the English name of a day of the week off, with the comma and
+// blanks behind it. The day is 0 for Sunday, or -1 where there is none.
+func cutWeekday(b []byte) (rest []byte, day int) {
+	day, n := name(b, weekdayNames[:])
+	if day < 0 {
+		return b, -1
+	}
+	if rest = b[n:]; len(rest) > 0 && (rest[0] == ',' || rest[0] == '.') {
+		rest = rest[1:]
+	}
+	if len(rest) == 0 || rest[0] != ' ' {
+		return b, -1
+	}
+	return trimLeft(rest), day
+}
+
+// name finds the letters that b begins with among names, whole or as their first
+// three letters: the index, or -1. n counts the letters.
+func name(b []byte, names []string) (i, n int) {
+	for n < len(b) && 'a' <= b[n]|0x20 && b[n]|0x20 <= 'z' {
+		n++
+	}
+	if n < 3 || n > len("September") {
+		return -1, n
+	}
+	for i, s := range names {
+		if b[0]|0x20 != s[0]|0x20 || b[1]|0x20 != s[1] || b[2]|0x20 != s[2] {
+			continue
+		}
+		if n == 3 || strings.EqualFold(string(b[:n]), s) {
+			return i, n
+		}
+		return -1, n
+	}
+	return -1, n
+}
+
 var monthDays = [...]int64{31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
 
 // civil counts the days to a date of the Gregorian calendar.
@@ -419,258 +725,4 @@ func civil(y, m, d int64) (moment, string) {
 		y, m = y-1, m+12
 	}
 	return moment{days: 365*y + y/4 - y/100 + y/400 + (153*(m-3)+2)/5 + d - 1 - 719468}, ""
-}
-
-// clockReader turns the cells of one time column into UTC nanoseconds. It is
-// used by one goroutine at a time.
-type clockReader struct {
-	timeFormat
-	loc   *time.Location // zone of naive times; nil is UTC
-	probe bool           // parse tells which of the two orders of day and month a cell has
-
-	// Wall seconds for which only this offset applies, from the last look-up.
-	from, to, offset int64
-}
-
-// parse reads one cell. The reason is "" or what is wrong with the cell.
-func (c *clockReader) parse(cell []byte) (ns int64, reason string) {
-	cell = trim(cell)
-	if c.probe {
-		return int64(c.order(cell)), ""
-	}
-	var m moment
-	switch c.family {
-	case epoch:
-		return c.parseEpoch(cell)
-	case byLayout:
-		t, err := time.Parse(c.layout, string(cell))
-		if err != nil {
-			return 0, c.mismatch(cell)
-		}
-		if c.aware {
-			return nanos(t.Unix(), int64(t.Nanosecond()))
-		}
-		return c.localise(t.Unix(), int64(t.Nanosecond()))
-	}
-	m, reason = c.scan(cell)
-	if reason == notThisFormat || reason == noSuchTime {
-		return 0, c.mismatch(cell)
-	}
-	if reason != "" {
-		return 0, reason
-	}
-	wall := m.days*86400 + m.second
-	if c.aware {
-		return nanos(wall-m.offset, m.nano)
-	}
-	return c.localise(wall, m.nano)
-}
-
-// hint says what to try about a cell that parse refuses for a reason.
-func (c *clockReader) hint(cell []byte, reason string) string {
-	switch {
-	case reason == fmt.Sprintf(clocksForward, c.loc), reason == fmt.Sprintf(clocksBack, c.loc):
-		return hintOffset
-	case reason == outOfRange && (c.family != epoch || c.guessed), !bytes.ContainsAny(cell, "0123456789"):
-		return hintSkip // no format would make it a time
-	}
-	return hintTimeFormat
-}
-
-// order tells which order of day and month a cell has: eitherFirst if both would
-// do, or none.
-func (c *clockReader) order(cell []byte) family {
-	f := c.timeFormat
-	f.family = dayFirst
-	_, notDay := f.scan(cell)
-	f.family = monthFirst
-	_, notMonth := f.scan(cell)
-	switch {
-	case notDay == "" && notMonth != "":
-		return dayFirst
-	case notMonth == "" && notDay != "":
-		return monthFirst
-	}
-	return eitherFirst
-}
-
-// mismatch says in which way a cell does not have the column's format.
-func (c *clockReader) mismatch(cell []byte) string {
-	if len(cell) == 0 {
-		return "the time is empty"
-	}
-	like := fmt.Sprintf("is not a time like %q, the format of this column", c.example)
-	g := shapeOf(cell)
-	switch {
-	case g.family == noFamily || c.family == byLayout || c.family == epoch:
-		return like
-	case c.aware && !g.aware:
-		return fmt.Sprintf("has no UTC offset, while the column has (%q)", c.example)
-	case !c.aware && g.aware:
-		return fmt.Sprintf("has a UTC offset, while the column has none (%q)", c.example)
-	case c.family == dayFirst && g.family == monthFirst:
-		return fmt.Sprintf("has its month first, while the column has its day first (%q)", c.example)
-	case c.family == monthFirst && g.family == dayFirst:
-		return fmt.Sprintf("has its day first, while the column has its month first (%q)", c.example)
-	case c.clock != g.clock && c.clock:
-		return fmt.Sprintf("has no time of day, while the column has (%q)", c.example)
-	case c.clock != g.clock:
-		return fmt.Sprintf("has a time of day, while the column has none (%q)", c.example)
-	}
-	return like
-}
-
-func (c *clockReader) parseEpoch(cell []byte) (int64, string) {
-	v, frac, ok := epochParts(cell)
-	if !ok {
-		return 0, c.mismatch(cell)
-	}
-	if c.guessed && v != 0 && unitOf(v) != c.unit {
-		return 0, fmt.Sprintf("looks like %s since 1970, while the column is in %s (%q)", unitName(unitOf(v)), unitName(c.unit), c.example)
-	}
-	ns := v * c.unit
-	if ns/c.unit != v {
-		return 0, outOfRange
-	}
-	// The fraction counts towards the sign of the whole.
-	unit := c.unit
-	var part int64
-	for _, d := range frac {
-		if unit /= 10; unit == 0 && d != '0' {
-			return 0, "is not a whole number of nanoseconds"
-		}
-		part += int64(d-'0') * unit
-	}
-	if cell[0] == '-' {
-		part = -part
-	}
-	sum := ns + part
-	if part > 0 && sum < ns || part < 0 && sum > ns || sum == noStamp {
-		return 0, outOfRange
-	}
-	return sum, ""
-}
-
-// localise converts a wall clock time, given as if it were UTC.
-func (c *clockReader) localise(wall, nano int64) (int64, string) {
-	if c.loc == nil || c.loc == time.UTC {
-		return nanos(wall, nano)
-	}
-	if wall >= c.from && wall < c.to {
-		return nanos(wall-c.offset, nano)
-	}
-	// The instants that show this wall time are less than 26 h from it, read as
-	// UTC; the clocks change at most once in the days around.
-	const near, day = 26 * 3600, 86400
-	offsetAt := func(unix int64) int64 {
-		_, off := time.Unix(unix, 0).In(c.loc).Zone()
-		return int64(off)
-	}
-	before, after := offsetAt(wall-near), offsetAt(wall+near)
-	isBefore, isAfter := offsetAt(wall-before) == before, offsetAt(wall-after) == after
-	switch {
-	case before == after:
-		if offsetAt(wall+day+near) == after {
-			c.from, c.to, c.offset = wall, wall+day, after
-		}
-		return nanos(wall-after, nano)
-	case isBefore && !isAfter:
-		return nanos(wall-before, nano)
-	case isAfter && !isBefore:
-		return nanos(wall-after, nano)
-	case !isBefore:
-		return 0, fmt.Sprintf(clocksForward, c.loc)
-	}
-	return 0, fmt.Sprintf(clocksBack, c.loc)
-}
-
-// nanos joins seconds and nanoseconds. The least int64 means a missing stamp and
-// is no time.
-func nanos(sec, nano int64) (int64, string) {
-	const most = math.MaxInt64 / int64(time.Second)
-	if sec > most || sec < -most-1 {
-		return 0, outOfRange
-	}
-	// Only the edge seconds can overflow.
-	ns := sec*int64(time.Second) + nano
-	if sec == most && ns < 0 || sec == -most-1 && (ns > 0 || ns == noStamp) {
-		return 0, outOfRange
-	}
-	return ns, ""
-}
-
-// CheckTimeFormat says what is wrong with a non-empty Options.TimeFormat, and
-// what would be right.
-func CheckTimeFormat(format string) error {
-	_, err := parseFormat(format)
-	return err
-}
-
-// parseFormat reads Options.TimeFormat.
-func parseFormat(s string) (timeFormat, error) {
-	units := map[string]time.Duration{"epoch-s": time.Second, "epoch-ms": time.Millisecond, "epoch-us": time.Microsecond, "epoch-ns": 1}
-	if unit, ok := units[s]; ok {
-		return timeFormat{family: epoch, unit: int64(unit), example: s}, nil
-	}
-	bad := func(reason string) error {
-		const hint = `give strftime such as "%Y-%m-%d %H:%M:%S", a Go layout such as "2006-01-02", or epoch-s, epoch-ms, epoch-us, epoch-ns`
-		return fmt.Errorf("time format %q: %s; %s", s, reason, hint)
-	}
-	l := s
-	if strings.Contains(s, "%") {
-		var err error
-		if l, err = fromStrftime(s); err != nil {
-			return timeFormat{}, bad(err.Error())
-		}
-	}
-	if strings.Contains(l, "MST") {
-		return timeFormat{}, bad("abbreviations of time zones are ambiguous")
-	}
-	// A layout must hold year, month and day.
-	ref := time.Date(2009, 11, 23, 22, 34, 56, 0, time.FixedZone("", 5*3600+1800))
-	example := ref.Format(l)
-	t, err := time.Parse(l, example)
-	if err != nil || t.Year() != 2009 || t.YearDay() != ref.YearDay() {
-		return timeFormat{}, bad("does not hold year, month and day")
-	}
-	if t.Hour() == ref.Hour()-12 {
-		return timeFormat{}, bad("has hours of 12 without AM or PM")
-	}
-	f := timeFormat{family: byLayout, layout: l, example: example}
-	_, off := t.Zone()
-	f.aware = off != 0 || strings.HasSuffix(l, "Z")
-	return f, nil
-}
-
-// fromStrftime turns a strftime format into a layout of package time.
-func fromStrftime(s string) (string, error) {
-	to := map[byte]string{'Y': "2006", 'y': "06", 'm': "01", 'b': "Jan", 'B': "January", 'd': "02", 'e': "_2", 'j': "002",
-		'H': "15", 'I': "03", 'p': "PM", 'M': "04", 'S': "05", 'z': "-0700", 'F': "2006-01-02", 'T': "15:04:05", 'R': "15:04",
-		'D': "01/02/06", 'a': "Mon", 'A': "Monday", '%': "%"}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		switch {
-		case c != '%':
-			if '0' <= c && c <= '9' {
-				return "", fmt.Errorf("a digit outside a %% directive")
-			}
-			b.WriteByte(c)
-			continue
-		case i+1 == len(s):
-			return "", fmt.Errorf("ends in a lone %%")
-		}
-		i++
-		l, ok := to[s[i]]
-		switch {
-		case s[i] == 'f' && (strings.HasSuffix(b.String(), "05.") || strings.HasSuffix(b.String(), "05,")):
-			l = "999999999"
-		case s[i] == 'f':
-			return "", fmt.Errorf("%%f must follow %%S and a point")
-		case !ok:
-			return "", fmt.Errorf("%%%c is not supported", s[i])
-		}
-		b.WriteString(l)
-	}
-	return b.String(), nil
 }

@@ -84,6 +84,7 @@ func TestKilled(t *testing.T) {
 			require.True(t, f == "a.wst" || strings.HasPrefix(f, ".a.wst.") && strings.HasSuffix(f, ".tmp"), f)
 		}
 		if done {
+			require.Equal(t, []string{"a.wst"}, files(t, dir), "it removed what those that were killed left behind")
 			break
 		}
 	}

@@ -15,79 +15,28 @@ import (
 	"github.com/wstore/wstore/format"
 )
 
-// csv writes the rows to a file, or to standard output if path is empty.
-func (p *panel) csv(ctx context.Context, a *app, path string, force bool) error {
-	if path == "" {
-		p.noteCSV(a)
-		return p.writeCSV(ctx, a.out)
-	}
-	out, err := createFile(path, force)
-	if err != nil {
+// writeGzip compresses what write writes.
+func writeGzip(w io.Writer, write func(io.Writer) error) error {
+	z := gzip.NewWriter(w)
+	if err := write(z); err != nil {
 		return err
 	}
-	p.noteCSV(a)
-	if !strings.HasSuffix(path, ".gz") {
-		return out.finish(p.writeCSV(ctx, out))
-	}
-	z := gzip.NewWriter(out)
-	if err = p.writeCSV(ctx, z); err == nil {
-		err = z.Close()
-	}
-	return out.finish(err)
-}
-
-// noteCSV tells what the text will not say as the file does.
-func (p *panel) noteCSV(a *app) {
-	ticker, time := keyNames(p.s.Meta().Schema)
-	if ticker != "ticker" || time != "time" {
-		a.note("the file has columns of these names, so tickers and times are called %q and %q", ticker, time)
-	}
-	empty := 0
-	for _, s := range p.series {
-		if p.s.Rows(s.ticker) == 0 {
-			empty++
-		}
-	}
-	if empty > 0 {
-		a.note("%s without rows can't be said in CSV", plural(empty, "ticker"))
-	}
-	var breaks []string
-	for _, b := range p.s.Meta().Schema.Breaks {
-		if b.Kind != format.BreakGap {
-			breaks = append(breaks, b.Name)
-		}
-	}
-	if len(breaks) > 0 {
-		a.note("breaks can't be said in CSV: %s", some(breaks))
-	}
-}
-
-// keyNames returns names for the columns of tickers and times that no column of the file has.
-func keyNames(s *format.Schema) (ticker, time string) {
-	taken := map[string]bool{}
-	for g := range s.Groups {
-		for _, c := range s.Groups[g].Columns {
-			taken[c.Name] = true
-		}
-	}
-	free := func(name string) string {
-		for taken[name] {
-			name += "_"
-		}
-		return name
-	}
-	return free("ticker"), free("time")
+	return z.Close()
 }
 
 // writeCSV writes header and rows.
 func (p *panel) writeCSV(ctx context.Context, w io.Writer) error {
 	schema := p.s.Meta().Schema
-	ticker, time := keyNames(schema)
-	head := appendCSV(nil, ticker)
-	head = appendCSV(append(head, ','), time)
+	head := appendCSV(nil, p.names.ticker)
+	head = appendCSV(append(head, ','), p.names.time)
 	for g := range schema.Groups {
 		for _, c := range schema.Groups[g].Columns {
 			head = appendCSV(append(head, ','), c.Name)
+		}
+	}
+	for _, name := range p.names.breaks {
+		if name != "" {
+			head = appendCSV(append(head, ','), name)
 		}
 	}
 	if _, err := w.Write(append(head, '\n')); err != nil {
@@ -97,8 +46,20 @@ func (p *panel) writeCSV(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	texts := make([][][]string, len(schema.Groups))
+	for g := range schema.Groups {
+		columns := schema.Groups[g].Columns
+		for i, c := range columns {
+			if names := p.categories[c.Name]; names != nil {
+				if texts[g] == nil {
+					texts[g] = make([][]string, len(columns))
+				}
+				texts[g][i] = names
+			}
+		}
+	}
 	return inOrder(ctx, w, p.pieces(), func() func([]byte, series) ([]byte, error) {
-		r := &csvRenderer{p: p, clock: clocks[0], ends: append([]clock{}, clocks[1:]...)}
+		r := &csvRenderer{p: p, clock: clocks[0], ends: append([]clock{}, clocks[1:]...), texts: texts}
 		return r.render
 	})
 }
@@ -210,7 +171,8 @@ func inOrder(ctx context.Context, w io.Writer, pieces iter.Seq[series], renderer
 type csvRenderer struct {
 	p     *panel
 	clock clock
-	ends  []clock // per group
+	ends  []clock      // per group
+	texts [][][]string // per group and column, its categories; nil of a group without any
 	name  []byte
 	cells [][]float32 // per group; nil of an int64 group
 	times [][]int64   // label ends per group; nil of a float32 group
@@ -226,6 +188,7 @@ func (r *csvRenderer) render(dst []byte, s series) ([]byte, error) {
 			return err
 		}
 		groups := r.p.s.Meta().Schema.Groups
+		counters := r.p.counters(s.ticker)
 		r.name = append(appendCSV(r.name[:0], r.p.s.Tickers()[s.ticker]), ',')
 		for row := s.from; row < s.to; row++ {
 			dst = append(dst, r.name...)
@@ -233,8 +196,14 @@ func (r *csvRenderer) render(dst []byte, s series) ([]byte, error) {
 			for g := range groups {
 				if cells := r.cells[g]; cells != nil {
 					width := len(groups[g].Columns)
-					for _, v := range cells[row*width : (row+1)*width] {
-						dst = appendCell(append(dst, ','), v)
+					for i, v := range cells[row*width : (row+1)*width] {
+						if texts := r.texts[g]; texts == nil || texts[i] == nil {
+							dst = appendCell(append(dst, ','), v)
+						} else if dst = append(dst, ','); format.IsCode(v, len(texts[i])) {
+							dst = appendCSV(dst, texts[i][int(v)])
+						} else if !format.IsMissing(v) {
+							return notCode(r.p, s.ticker, groups[g].Columns[i].Name, v)
+						}
 					}
 				} else {
 					dst = append(dst, ',')
@@ -242,6 +211,9 @@ func (r *csvRenderer) render(dst []byte, s series) ([]byte, error) {
 						dst = r.ends[g].append(dst, v)
 					}
 				}
+			}
+			for i := range counters {
+				dst = strconv.AppendInt(append(dst, ','), int64(counters[i].at(row)), 10)
 			}
 			dst = append(dst, '\n')
 		}

@@ -25,6 +25,9 @@ type npyMeta struct {
 	Rows    int64      `json:"rows"`
 	Groups  []npyGroup `json:"groups"`
 	Tickers []string   `json:"tickers"`
+
+	Categories map[string][]string `json:"categories,omitempty"` // of columns whose cells are their numbers
+	Attributes []attribute         `json:"attributes,omitempty"` // of tickers
 }
 
 type npyGroup struct {
@@ -48,7 +51,8 @@ func isArrayFile(name string) bool { return name == metaFile || strings.HasSuffi
 
 func (p *panel) writeArrays(ctx context.Context, dir string) error {
 	schema := p.s.Meta().Schema
-	meta := npyMeta{Schema: jsonSchema, Unit: schema.Unit.String(), Zone: schema.Zone, Rows: p.rows, Tickers: []string{}}
+	meta := npyMeta{Schema: jsonSchema, Unit: schema.Unit.String(), Zone: schema.Zone, Rows: p.rows, Tickers: []string{},
+		Categories: p.categories, Attributes: p.labels().Attributes}
 	files := arrayFiles(schema.Groups)
 	for g := range schema.Groups {
 		group := &schema.Groups[g]
@@ -162,15 +166,18 @@ func npyHeader(dtype format.DType, shape []int64) []byte {
 	return append(b, dict...)
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var (
+	plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	device    = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com\d|lpt\d)(\.|$)`) // on Windows, whatever comes behind the dot
+)
 
 // arrayFiles returns a file name for each group: its own where every system can hold it, else groupN.npy. Names differ
 // in more than case.
 func arrayFiles(groups []format.Group) []string {
-	taken := map[string]bool{"time": true, "ticker_start": true, "con": true, "nul": true, "aux": true, "prn": true}
+	taken := map[string]bool{"time": true, "ticker_start": true}
 	files := make([]string, len(groups))
 	for g := range groups {
-		if name := groups[g].Name; plainName.MatchString(name) && !taken[strings.ToLower(name)] {
+		if name := groups[g].Name; plainName.MatchString(name) && !device.MatchString(name) && !taken[strings.ToLower(name)] {
 			taken[strings.ToLower(name)] = true
 			files[g] = name + ".npy"
 		}

@@ -64,7 +64,7 @@ func (o *outFile) finish(err error) error {
 	if err == nil {
 		return nil
 	}
-	if e := os.Remove(o.file.Name()); !errors.Is(e, fs.ErrNotExist) {
+	if e := (fsys.OS{}).Remove(o.file.Name()); !errors.Is(e, fs.ErrNotExist) {
 		err = errors.Join(err, e)
 	}
 	return err

@@ -39,7 +39,9 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", "atexit_sleep_ms=1") // else every command takes a second more
-			return nil
+			data, err := filepath.Abs(filepath.Join("..", "..", "ingest", "testdata"))
+			env.Setenv("INGEST", data)
+			return err
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"mkstore": mkstore, "damage": damage, "exits": exits, "json": checkJSON, "notemp": noTemp,
@@ -159,6 +161,10 @@ func start(ts *testscript.TestScript, args []string) (*exec.Cmd, io.ReadCloser, 
 	cmd.Dir = ts.MkAbs(".")
 	stderr := &bytes.Buffer{}
 	cmd.Stderr = stderr
+	if slices.Contains(args, "-") { // it waits for its input
+		_, err := cmd.StdinPipe()
+		ts.Check(err)
+	}
 	out, err := cmd.StdoutPipe()
 	ts.Check(err)
 	ts.Check(cmd.Start())

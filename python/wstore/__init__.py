@@ -11,9 +11,11 @@ from ._format import BreakSet, Column, Group, Schema
 from ._splits import Fold, Split
 from ._store import Store, open, open_bytes
 from ._windows import Windows
+from ._write import Report, write
 from .errors import (
     ArgumentError,
     ClosedError,
+    ConvertError,
     CorruptError,
     FileError,
     NotFoundError,
@@ -31,11 +33,13 @@ __all__ = [
     "ByTime",
     "ClosedError",
     "Column",
+    "ConvertError",
     "CorruptError",
     "FileError",
     "Fold",
     "Group",
     "NotFoundError",
+    "Report",
     "Schema",
     "Split",
     "StaleError",
@@ -47,4 +51,5 @@ __all__ = [
     "WstoreError",
     "open",
     "open_bytes",
+    "write",
 ]

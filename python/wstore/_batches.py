@@ -11,6 +11,7 @@ everything is the same, but slower when cold.
 from __future__ import annotations
 
 import contextlib
+import copy
 import errno
 import hashlib
 import mmap
@@ -19,7 +20,7 @@ import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -258,6 +259,7 @@ class Batches:
         self._w = w
         batch = integer("batch_size", batch, 1, orders.N_MAX)
         seed, epoch = _word("seed", seed), _word("epoch", epoch)
+        self._order = order, seed, group_bytes
         self._by_time = ByTime(w) if is_by_time(order) else None
         self._prefetch = integer("prefetch", prefetch, 0, 1024)
         self._reuse, self._fill = reuse, fill
@@ -275,11 +277,24 @@ class Batches:
         """Of the windows and their order, in hexadecimal; it is kept in states."""
         if state is not None:
             epoch, start = self._resume(state, epoch, start)
-        self.order, _ = make_order(w, order, seed, epoch, group_bytes, self._by_time)
+        self._go_to(epoch, start, batch, rank, world, tail)
+
+    def _go_to(self, epoch: int, start: int, batch: int, rank: int, world: int, tail: orders.Tail) -> None:
+        name, seed, group_bytes = self._order
+        self.order, _ = make_order(self._w, name, seed, epoch, group_bytes, self._by_time)
         """The order that numbers come in."""
         self.epoch = epoch
         self.share = orders.Share(self.order.n, batch, start, rank, world, tail)
         """Which positions this rank gets."""
+
+    def _another(self, epoch: int, start: int, rank: int, world: int) -> Self:
+        """Another epoch, or another rank's part: without the cost of fingerprints."""
+        other = copy.copy(self)
+        other._go_to(_word("epoch", epoch), start, self.share.batch, rank, world, self.share.tail)
+        return other
+
+    def _maker(self) -> _Maker:
+        return _Maker(self)
 
     def _resume(self, state: Mapping[str, Any], epoch: int, start: int) -> tuple[int, int]:
         try:
@@ -303,18 +318,17 @@ class Batches:
     def __iter__(self) -> Iterator[Batch]:
         done = (yield from self._made_ahead()) if self._prefetch else 0
         if done < len(self):  # none is made ahead, or the thread that did so is in the process that this forked from
-            with _Maker(self) as make:
+            with self._maker() as make:
                 for step in range(done, len(self)):
                     yield make(step)
 
     def _made_ahead(self) -> Generator[Batch, None, int]:
         """Batches made in a thread, up to the end, or up to a fork if it goes on in the new process; how many."""
         process, done = os.getpid(), 0
-        thread: list[int] = []
         ahead: deque[Future[Batch]] = deque()
-        with _Maker(self) as make:
+        with self._maker() as make:
             # One thread, so that batches are made in order.
-            pool = ThreadPoolExecutor(1, "wstore-batches", lambda: thread.append(threading.get_ident()))
+            pool = ThreadPoolExecutor(1, "wstore-batches", make.own_thread)
             try:
                 while done < len(self) and os.getpid() == process:
                     # The caller is done with the batch before, into whose arrays the last of these may go.
@@ -325,8 +339,8 @@ class Batches:
                 return done
             finally:
                 if os.getpid() == process:
-                    # A garbage collection may close this in that very thread, which then ends by itself.
-                    pool.shutdown(wait=threading.get_ident() not in thread, cancel_futures=True)
+                    # A garbage collection may close this in such a thread, which then ends by itself.
+                    pool.shutdown(wait=threading.get_ident() not in make.threads, cancel_futures=True)
 
     def __repr__(self) -> str:
         return f"<wstore.Batches: {len(self):,} of {self.share.batch}, {self.order!r}>"
@@ -366,6 +380,11 @@ class _Maker:
         self.y_out: list[npt.NDArray[np.float32] | None] = []
         self.first, self.cached = 0, np.empty((0, 0), np.int64)
         self.advice: _Advice | None = None
+        self.threads: list[int] = []
+
+    def own_thread(self) -> None:
+        """Called in each thread that batches are made in."""
+        self.threads.append(threading.get_ident())
 
     def __enter__(self) -> _Maker:
         arrays = self.w._store._use()
@@ -434,10 +453,14 @@ class _Maker:
         absent = ~mask
         for name, values in out.items():
             a = out[name] = values.reshape(len(numbers), pad_to, *values.shape[1:])
-            a[absent] = -1 if name in ("id", "ticker") else np.datetime64("NaT") if a.dtype.kind == "M" else 0
+            self.clear(name, a, absent)
         mask[valid:] = False
         out["mask"] = mask
         return out
+
+    def clear(self, name: str, values: Any, absent: npt.NDArray[np.bool_]) -> None:
+        """Overwrites what is padded."""
+        values[absent] = -1 if name in ("id", "ticker") else np.datetime64("NaT") if values.dtype.kind == "M" else 0
 
     def fields(self, step: int, ids: I64) -> dict[str, Any]:
         of, w = self.of, self.w
@@ -445,7 +468,7 @@ class _Maker:
         found: dict[str, Any] = {"id": ids}
         if any(f[0] in "xy" for f in wanted):
             present = any(f.endswith("_present") for f in wanted)
-            got = w._gather(ids, self.buffers(step, len(ids)), of._fill, present, announce=False)
+            got = self.gather(step, ids, present)
             found |= zip(("x", "y", "x_present", "y_present"), got, strict=False)
         if of._anchor or "ticker" in wanted or "time" in wanted:
             found["ticker"], found["time"], row = w.locate(ids)
@@ -456,6 +479,10 @@ class _Maker:
             column, values = _at_anchor(w._store, c, found["ticker"], row)
             out[column] = values
         return out
+
+    def gather(self, step: int, ids: I64, present: bool) -> tuple[Any, ...]:
+        """x and y, and where they are present if that is asked for."""
+        return self.w._gather(ids, self.buffers(step, len(ids)), self.of._fill, present, announce=False)
 
     def buffers(self, step: int, n: int) -> tuple[Any, Any]:
         if not self.of._reuse:

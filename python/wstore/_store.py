@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from . import _verify
+from . import _frames, _verify
 from ._format import I64, BreakSet, Layout, Schema, Unit, parse, ptr, xxh64
 from ._query import Names, make_query, names
 from ._times import I64_MAX, I64_MIN, as_datetime
@@ -65,6 +65,7 @@ class Store:
         "__weakref__",
         "_access",
         "_arrays",
+        "_attributes",
         "_identity",
         "_layout",
         "_line",
@@ -83,6 +84,7 @@ class Store:
         self._arrays: _Arrays | None = arrays
         self._line = ptr(layout.rows)
         self._tickers: tuple[str, ...] | None = None
+        self._attributes: Mapping[str, npt.NDArray[Any]] | None = None
         if layout.calendars.offset.size:
             self._time_at = layout.calendars.offset[layout.calendar] // 8 + layout.first
         else:
@@ -126,6 +128,32 @@ class Store:
     def schema(self) -> Schema:
         """Groups, columns with their roles and reach, break sets, unit and zone."""
         return self._layout.schema
+
+    def categories(self, column: str) -> list[str] | None:
+        """The texts that a column's values are the numbers of, in order of their UTF-8 bytes; None if it has none.
+
+        A value is the float32 of a place in the list, or NaN if it is missing.
+        """
+        for i, c in enumerate(self._layout.schema.columns):
+            if c.name == column:
+                texts = self._layout.categories.get(i)
+                return None if texts is None else list(texts)
+        raise NotFoundError("column", column, self.columns)
+
+    @property
+    def attributes(self) -> Mapping[str, npt.NDArray[Any]]:
+        """The static values of tickers by name, each an array of one per ticker, in the order of `tickers`; read-only.
+
+        Texts are str objects, None where there is none; numbers are float64, NaN where there is none.
+        """
+        if self._attributes is None:
+            made = {}
+            for a in self._layout.attributes:
+                values = a.values if a.texts is None else np.array([None, *a.texts], object)[a.values]
+                values.flags.writeable = False
+                made[a.name] = values
+            self._attributes = MappingProxyType(made)
+        return self._attributes
 
     @property
     def rows(self) -> I64:
@@ -269,6 +297,56 @@ class Store:
             to=to,
         )
         return Windows(self, query)
+
+    # Its rows as tables
+
+    def to_arrow(
+        self, tickers: Names | None = None, columns: Names | None = None, start: Any = None, end: Any = None
+    ) -> Any:
+        """Rows as a pyarrow Table: `ticker` (a dictionary), `time`, then the columns; a copy, in memory.
+
+        `tickers`: of these (all by default), always in the file's order; `columns`: names of columns or groups;
+        `start`, `end`: times in [start, end), written as in :meth:`windows`. Times are in the file's unit, and in its
+        zone if it names one; categories are text (a dictionary); a missing value is null.
+        """
+        rows = _frames.Rows(self, tickers, columns, start, end)
+        pa = _frames.library("pyarrow", "to_arrow")
+        return pa.Table.from_batches([rows.table().to_arrow(pa)])
+
+    def to_polars(
+        self, tickers: Names | None = None, columns: Names | None = None, start: Any = None, end: Any = None
+    ) -> Any:
+        """As :meth:`to_arrow`, a polars DataFrame. `ticker` and categories are text, which joins with that of others.
+
+        Times of a file in seconds are in milliseconds; a missing value is null.
+        """
+        return _frames.Rows(self, tickers, columns, start, end).table().to_polars()
+
+    def to_pandas(
+        self, tickers: Names | None = None, columns: Names | None = None, start: Any = None, end: Any = None
+    ) -> Any:
+        """As :meth:`to_arrow`, a pandas DataFrame. `ticker` and categories are categorical; a missing value is NaN."""
+        return _frames.Rows(self, tickers, columns, start, end).table().to_pandas()
+
+    def to_arrow_reader(
+        self,
+        tickers: Names | None = None,
+        columns: Names | None = None,
+        start: Any = None,
+        end: Any = None,
+        *,
+        batch_rows: int = 1 << 16,
+    ) -> Any:
+        """As :meth:`to_arrow`, a pyarrow RecordBatchReader: `batch_rows` rows at a time, so stores may be larger than
+        memory.
+        """
+        return _frames.Rows(self, tickers, columns, start, end).reader(batch_rows)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """All rows as an Arrow stream, for what takes one: ``duckdb.sql("from store")``, ``polars.DataFrame(store)``,
+        ``pyarrow.table(store)``, :func:`wstore.write`.
+        """
+        return self.to_arrow_reader().__arrow_c_stream__(requested_schema)
 
     # Its state
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
-from . import _batches, _index, _splits
+from . import _batches, _frames, _index, _splits
 from ._format import I64, ptr
 from ._query import Query, columns_of
 from ._times import I64_MAX, as_datetime, ceil_time, exact_times
@@ -30,11 +30,9 @@ Times = npt.NDArray[np.datetime64]
 Method = Literal["exact", "pad", "backfill"]
 
 # Into a caller's array windows are copied by way of a piece that stays in the CPU's cache.
-_PIECE_BYTES = 1 << 18
+_PIECE_BYTES = 1 << 19
 # Views of more elements than this numpy may not be able to count.
 _COUNT_MAX = 1 << 60
-# An item's size is an int in C.
-_SOLID_MAX = 1 << 28
 
 
 class _Spot:
@@ -87,13 +85,14 @@ class _Piece:
         flat = flat[start:]
         n = max(0, flat.size - sum((n - 1) * s for n, s in dims))
         self.view: Any
-        # The same for windows without holes between their values, each as one opaque item: numpy copies those fastest.
-        self.solid: npt.NDArray[np.void] | None = None
+        # The same for windows without holes between their values, in one dimension: numpy copies those fastest. (As
+        # opaque items they would be as fast, but then no other thread runs meanwhile.)
+        self.solid: F32 | None = None
         size = prod(shape)
         if n * size < _COUNT_MAX:
             self.view = as_strided(flat, (n, *shape), (4, *strides), writeable=False)
-            if _is_solid(dims) and size <= _SOLID_MAX:
-                self.solid = np.ndarray((n,), np.dtype((np.void, 4 * size)), flat.data, strides=(4,))
+            if _is_solid(dims):
+                self.solid = as_strided(flat, (n, size), (4, 4), writeable=False)
         else:
             self.view = _Far(flat, shape, strides)
 
@@ -107,7 +106,7 @@ class _Piece:
         if self.solid is None:
             strided: F32 = self.view[o]
             return strided
-        return self.solid[o].view(np.dtype("<f4")).reshape(o.shape + self.shape)
+        return self.solid[o].reshape(o.shape + self.shape)
 
 
 def _is_solid(dims: tuple[tuple[int, int], ...]) -> bool:
@@ -564,6 +563,25 @@ class Windows:
                 )
             out[name] = a
         return out
+
+    def to_arrow(self, ids: Any = None, **columns: Any) -> Any:
+        """As :meth:`frame`, a pyarrow Table, whose `ticker` and `time` are those of :meth:`Store.to_arrow`."""
+        pa = _frames.library("pyarrow", "to_arrow")
+        return pa.Table.from_batches([_frames.of_windows(self, ids, columns).to_arrow(pa)])
+
+    def to_polars(self, ids: Any = None, **columns: Any) -> Any:
+        """As :meth:`frame`, a polars DataFrame that joins with :meth:`Store.to_polars` on `ticker` and `time`.
+
+        >>> w.to_polars(b.id, pred=p).join(store.to_polars(columns="close"), on=["ticker", "time"])
+        """
+        return _frames.of_windows(self, ids, columns).to_polars()
+
+    def to_pandas(self, ids: Any = None, **columns: Any) -> Any:
+        """As :meth:`frame`, a pandas DataFrame that merges with :meth:`Store.to_pandas` on `ticker` and `time`.
+
+        >>> w.to_pandas(b.id, pred=p).merge(store.to_pandas(columns="close"), on=["ticker", "time"])
+        """
+        return _frames.of_windows(self, ids, columns).to_pandas()
 
     def label_end(self, ids: Any) -> Times:
         """The end of each window's label: the time of the last row that its targets depend on.

@@ -1,6 +1,7 @@
 """What can go wrong. Everything that this package raises on its own account is a :class:`WstoreError`.
 
-Errors of the operating system (no such file, no permission) are Python's own ``OSError``.
+Errors of the operating system (no such file, no permission) are Python's own ``OSError``; an optional package that is
+not installed is its ``ImportError``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 __all__ = [
     "ArgumentError",
     "ClosedError",
+    "ConvertError",
     "CorruptError",
     "FileError",
     "NotFoundError",
@@ -101,3 +103,19 @@ class ClosedError(WstoreError):
 
 class StaleError(WstoreError):
     """A pickled store's file is no longer the one that it was."""
+
+
+class ConvertError(WstoreError):
+    """A file could not be written. `message` is what the command line tool said, which names row and column.
+
+    `code` is its exit code: 1 a failure of the system, 3 data that can't be stored, 4 an unknown name, 5 something that
+    this version can't do, 130 interrupted, negative if a signal killed it; None if it could not be run.
+    """
+
+    def __init__(self, code: int | None, message: str) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message

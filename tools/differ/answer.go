@@ -27,11 +27,14 @@ type question struct {
 	Orders  []orderQuery  `json:"orders"`
 }
 
-// fileAnswer has the codes of errors, empty if there are none, and an answer to each query if the file opens.
+// fileAnswer has the codes of errors, empty if there are none, and if the file opens what its labels are and an answer to
+// each query.
 type fileAnswer struct {
-	Open    string         `json:"open"`
-	Verify  string         `json:"verify"`
-	Queries []windowAnswer `json:"queries"`
+	Open       string              `json:"open"`
+	Verify     string              `json:"verify"`
+	Categories map[string][]string `json:"categories"` // by column
+	Attributes map[string][]any    `json:"attributes"` // the kind, then texts or bits of numbers, null if missing
+	Queries    []windowAnswer      `json:"queries"`
 }
 
 // answer returns a fileAnswer or, of orders, a digest of each one's numbers.
@@ -55,6 +58,9 @@ func (q *question) answer() (any, error) {
 	if a.Verify, err = code(s.Verify(context.Background())); err != nil {
 		return nil, err
 	}
+	if err := a.label(s); err != nil {
+		return nil, err
+	}
 	for i := range q.Queries {
 		w, err := q.Queries[i].answer(s)
 		if err != nil {
@@ -63,6 +69,38 @@ func (q *question) answer() (any, error) {
 		a.Queries = append(a.Queries, w)
 	}
 	return a, s.Close()
+}
+
+func (a *fileAnswer) label(s *reader.Store) error {
+	a.Categories, a.Attributes = map[string][]string{}, map[string][]any{}
+	for _, g := range s.Meta().Schema.Groups {
+		for _, c := range g.Columns {
+			texts, err := s.Categories(c.Name)
+			if err != nil {
+				return err
+			}
+			if texts != nil {
+				a.Categories[c.Name] = texts
+			}
+		}
+	}
+	for _, attribute := range s.Attributes() {
+		values := []any{attribute.Kind.String()}
+		for i := range s.Tickers() {
+			text, ok := attribute.Text(i)
+			number := attribute.Number(i)
+			switch {
+			case ok:
+				values = append(values, text)
+			case math.IsNaN(number):
+				values = append(values, nil)
+			default:
+				values = append(values, fmt.Sprintf("%016x", math.Float64bits(number)))
+			}
+		}
+		a.Attributes[attribute.Name] = values
+	}
+	return nil
 }
 
 // code returns the code of what is wrong with a file. Any other error is one.

@@ -23,7 +23,7 @@ PYTHONS = python bench examples tools/pyenv tools/wheel-check
 CODE = $(shell go list ./... | grep -v -e /internal/lint -e /internal/doctest -e /tools/)
 
 .PHONY: help build demo test test-go test-python test-wheel test-torch test-all race fuzz fuzz-short cross test-386 lint \
-	bench bench-beyond-ram order-quality locks notices docs fmt clean
+	bench bench-all bench-convert bench-quick bench-go bench-beyond-ram order-quality locks notices docs fmt clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -70,7 +70,7 @@ test-wheel: ## Install the Python package into a fresh environment; write, open 
 
 # Everything that `test` leaves out, and `test` itself. `make -o test test-all` adds without
 # repeating: for use directly after `make test`, as .ci/run does.
-test-all: test lint cross test-386 test-wheel test-torch race fuzz-short ## test, and lint, race detector, short fuzzing, other platforms
+test-all: test lint cross test-386 test-wheel test-torch bench-quick race fuzz-short ## test, and lint, race detector, short fuzzing, other platforms
 
 # -short: these two look for races and for faults of 32-bit words; the full counts ran in `test`.
 race:
@@ -106,7 +106,24 @@ lint: ## golangci-lint for Go; ruff and mypy for Python
 	cd python && $(PY) -m mypy --exclude /torch/
 	cd python && MYPYPATH=.:tests $(PY) -m mypy --scripts-are-modules ../bench/*.py ../tools/pyenv ../tools/wheel-check
 
-bench: ## Run the Go benchmarks
+BENCH = WSTORE=$(CURDIR)/bin/wstore PYTHONPATH=$(CURDIR)/python $(or $(PY_BENCH),$(error no Python environment, see above))
+
+bench: build ## wstore beside its peers, which it installs; into bench/README.md. 15 minutes, 5 GB of disk besides theirs
+	$(BENCH) bench/peers.py --write
+
+bench-all: build ## The same with more peers: 30 minutes, 7 GB
+	$(BENCH) bench/peers.py --all --write
+
+bench-convert: build ## wstore convert beside polars, into bench/README.md
+	$(BENCH) bench/convert.py --write
+
+# In torch's environment, for what can be had there: whether the benchmarks work.
+bench-quick: build
+	WSTORE=$(CURDIR)/bin/wstore PYTHONPATH=$(CURDIR)/python $(or $(PY_TORCH),$(error no Python environment, see above)) \
+		bench/peers.py --quick --only wstore,article,numpy
+	WSTORE=$(CURDIR)/bin/wstore PYTHONPATH=$(CURDIR)/python $(PY_TORCH) bench/convert.py --quick
+
+bench-go: ## Run the Go benchmarks
 	go test -run='^$$' -bench=. -benchmem ./...
 
 bench-beyond-ram: ## Shuffled epochs of files larger than memory, Go and Python; root, 2 GB of disk

@@ -9,6 +9,9 @@ import (
 	"github.com/wstore/wstore/format"
 )
 
+// labelsOf is how many bytes the texts of categories and the attributes may take together. They stay in memory.
+func labelsOf(o *Options) int64 { return o.Memory / 6 }
+
 // dictionary numbers the texts of a column with categories in the order in which they come up. The file has them in the
 // order of their bytes; sorted renumbers them.
 type dictionary struct {
@@ -54,7 +57,7 @@ func (t *table) category(d *dictionary, text string) (n int32, reason, hint stri
 	}
 	cost := int64(perText + 3*len(text))
 	if t.labels+cost > t.mostLabels {
-		return 0, fmt.Sprintf("is one category too many: %d need a sixth of --memory", len(d.texts)),
+		return 0, fmt.Sprintf("is one category too many: %d are known, and with attributes need a sixth of --memory", len(d.texts)),
 			"is it a column of categories? else raise --memory"
 	}
 	t.labels += cost

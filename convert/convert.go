@@ -38,7 +38,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.spool.close())
 	}
-	c.table = newTable(c.plan, c.survey, o.fs, o.Output, o.budget, o.Memory/6)
+	c.table = newTable(c.plan, c.survey, o.fs, o.Output, o.budget, labelsOf(&o))
+	if c.static != nil {
+		c.table.used, c.table.labels = c.static.size, c.static.size
+	}
 	c.table.lastFirst = o.OnDuplicate == DuplicateLast
 	report, err := c.run(ctx)
 	return report, errors.Join(err, c.table.close(), c.spool.close())
@@ -53,8 +56,9 @@ type conversion struct {
 	table  *table
 	report Report
 
-	hash         hasher  // of the inputs
-	static       *static // nil: there is none
+	hash         hasher    // of the inputs
+	static       *static   // nil: there is none
+	exported     *exported // nil: the options say what is stored
 	staticInputs []input
 
 	schema *format.Schema
@@ -125,7 +129,7 @@ func (c *conversion) prepare(ctx context.Context) error {
 		}
 	}
 	c.survey, err = ingest.NewSurvey(ctx, sources, ingest.Options{
-		Jobs: o.Jobs, TimeFormat: o.TimeFormat, Location: location, AmbiguousTime: o.OnAmbiguousTime, Decimal: o.Decimal, Thousands: o.Thousands, SkipBad: o.SkipBad, Text: o.Text, Progress: c.progress(sources),
+		Jobs: o.Jobs, TimeFormat: o.TimeFormat, Location: location, AmbiguousTime: o.OnAmbiguousTime, Decimal: o.Decimal, Thousands: o.Thousands, SkipBad: o.SkipBad, Text: o.Text, MetadataKey: metadataKey, Progress: c.progress(sources),
 	})
 	if err != nil {
 		return err
@@ -143,7 +147,16 @@ func (c *conversion) prepare(ctx context.Context) error {
 			c.report.SkippedFiles = append(c.report.SkippedFiles, name)
 		}
 	}
-	c.plan, err = newPlan(o, c.survey)
+	why := ""
+	if c.exported, why = readExported(o, c.survey); why != "" {
+		c.exported = nil
+		c.report.Hints = append(c.report.Hints, "what wstore export wrote into the metadata of the inputs is not followed: "+why)
+	}
+	if c.exported != nil {
+		c.exported.follow(o)
+		c.report.AsExported = true
+	}
+	c.plan, err = newPlan(o, c.survey, c.exported)
 	return err
 }
 
@@ -249,6 +262,13 @@ func (c *conversion) run(ctx context.Context) (*Report, error) {
 			}
 		}
 	}
+	if c.exported != nil {
+		for _, name := range c.exported.Empty {
+			if _, err := c.table.ticker(name); err != nil {
+				return nil, err
+			}
+		}
+	}
 	for _, k := range c.plan.breaks {
 		c.table.prec.add(k.MaxGap)
 	}
@@ -259,7 +279,11 @@ func (c *conversion) run(ctx context.Context) (*Report, error) {
 			}
 		}
 	}
-	c.schema = c.plan.schema(c.table.prec.unit(), c.o.Zone)
+	unit := c.table.prec.unit()
+	if c.exported != nil {
+		unit = max(unit, c.exported.unit)
+	}
+	c.schema = c.plan.schema(unit, c.o.Zone)
 	categories, err := c.categories()
 	if err != nil {
 		return nil, err

@@ -34,7 +34,10 @@ type Options struct {
 	TimeFormat string // strftime, a Go layout or epoch-s, -ms, -us, -ns; empty: found out
 	// TimeOfDay is the column of the time of day where Time is that of the date; empty: none, or found together with Time.
 	TimeOfDay string
-	Zone      string // IANA name of the zone of times without an offset; empty: as they are
+	// DateFromName makes the time the beginning of the day that the file's name gives, such as 2024-01-02.csv or
+	// closes_20240102.csv.gz: each file is a cross-section, and Ticker or Wide says whose its rows are.
+	DateFromName bool
+	Zone         string // IANA name of the zone of times without an offset; empty: as they are
 	// OnAmbiguousTime says what becomes of times that happened twice in Zone, as the clocks went back: first, last, or
 	// error, which is the default.
 	OnAmbiguousTime string
@@ -50,7 +53,7 @@ type Options struct {
 	Masks   []string // columns of the group masks, in which 0, false and empty are missing
 	// Categories are columns of texts, whose cells are the place of the text among all of the column, sorted by their
 	// bytes; an empty one is missing, and NA is a text like others. They stand in the group that names them, or else in the
-	// group categories. A column has at most 2^24 texts, and those of all columns take a sixth of Memory.
+	// group categories. A column has at most 2^24 texts, and those of all columns take, with Static, a sixth of Memory at most.
 	Categories []string
 	// Fills give missing cells values, after duplicates are resolved.
 	Fills []Fill

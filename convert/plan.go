@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -51,12 +52,13 @@ type planner struct {
 	index   map[string]int  // columns by name
 	use     map[int]string  // what each used column is for
 	ends    []int           // columns of label ends
+	table   *exported       // that says what is stored; nil: the options do
 	p       *plan
 	inputs  string // for errors
 }
 
-func newPlan(o *Options, s *ingest.Survey) (*plan, error) {
-	b := &planner{o: o, s: s, columns: s.Columns, index: map[string]int{}, use: map[int]string{}, p: &plan{}}
+func newPlan(o *Options, s *ingest.Survey, table *exported) (*plan, error) {
+	b := &planner{o: o, s: s, table: table, columns: s.Columns, index: map[string]int{}, use: map[int]string{}, p: &plan{}}
 	for i, c := range s.Columns {
 		b.index[c.Name] = i
 	}
@@ -67,6 +69,9 @@ func newPlan(o *Options, s *ingest.Survey) (*plan, error) {
 		}
 	}
 	steps := []func() error{b.keys, b.wide, b.named, b.features, b.labelEnds, b.breakSets, b.rows, b.fills}
+	if table != nil {
+		steps = []func() error{b.keys, b.exported, b.rows, b.fills}
+	}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, err
@@ -137,11 +142,21 @@ func (b *planner) keys() (err error) {
 			return err
 		}
 	}
+	if b.o.DateFromName {
+		switch {
+		case b.o.Time != "" || b.o.TimeOfDay != "" || b.o.TimeFormat != "":
+			return usage("the time is in the files' names, and neither in a column nor of a format")
+		case b.o.Ticker == "" && b.o.Wide == "":
+			return usage("the files' names give the time, so they can't give the ticker too; name its column with --ticker")
+		}
+		p.read.Time, p.read.NameDate = -1, true
+		return nil
+	}
 	p.timeOfDay = b.o.TimeOfDay
 	if p.time = b.o.Time; p.time == "" {
 		i, err := b.s.TimeColumn()
 		if err != nil {
-			return err
+			return b.datesInNames(err)
 		}
 		p.time = b.s.Columns[i].Name
 		if clock := b.s.TimeOfDay(i); clock >= 0 && p.timeOfDay == "" {
@@ -154,6 +169,21 @@ func (b *planner) keys() (err error) {
 	clock, err := b.take(p.timeOfDay, "the time of day")
 	p.read.Clock = []int{clock}
 	return err
+}
+
+// datesInNames says in an error that there is no time that the files' names have dates, if they have.
+func (b *planner) datesInNames(err error) error {
+	var unusable *ingest.UnusableError
+	if !errors.As(err, &unusable) || b.o.Ticker == "" && b.o.Wide == "" {
+		return err
+	}
+	for i := range b.s.Sources {
+		if _, err := b.s.NameTime(i); err != nil {
+			return unusable
+		}
+	}
+	unusable.Hint += ", or take the dates in the files' names with --date-from-name"
+	return unusable
 }
 
 // named takes the columns of --group, --target and --mask, which `features` then leaves out.
@@ -364,7 +394,7 @@ func (b *planner) rows() error {
 			default:
 				p.cells = append(p.cells, cellOf{false, len(p.read.Floats)})
 				p.read.Floats = append(p.read.Floats, i)
-				p.read.Masks = append(p.read.Masks, c.Role == format.Mask)
+				p.read.Masks = append(p.read.Masks, c.Role == format.Mask && b.table == nil) // a table has 0 where it is present
 			}
 		}
 	}

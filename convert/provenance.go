@@ -13,13 +13,15 @@ const program = "wstore convert"
 // usedOptions are those that decide what the file holds, as the provenance has them.
 type usedOptions struct {
 	Ticker      string      `json:"ticker,omitempty"`
-	Time        string      `json:"time"`
+	Time        string      `json:"time,omitempty"`
+	NameDate    bool        `json:"date_from_name,omitempty"`
 	TimeFormat  string      `json:"time_format,omitempty"`
 	TimeOfDay   string      `json:"time_of_day,omitempty"`
 	Zone        string      `json:"zone,omitempty"`
 	Ambiguous   string      `json:"on_ambiguous_time,omitempty"`
 	Decimal     string      `json:"decimal,omitempty"`
 	Thousands   string      `json:"thousands,omitempty"`
+	AsExported  bool        `json:"as_exported,omitempty"`
 	Wide        string      `json:"wide,omitempty"`
 	Columns     []string    `json:"columns,omitempty"`
 	Targets     []string    `json:"targets,omitempty"`
@@ -39,7 +41,7 @@ type usedOptions struct {
 func (c *conversion) options() *usedOptions {
 	o := c.o
 	u := &usedOptions{
-		o.Ticker, c.plan.time, o.TimeFormat, c.plan.timeOfDay, o.Zone, o.OnAmbiguousTime, o.Decimal, o.Thousands, o.Wide, o.Columns,
+		o.Ticker, c.plan.time, o.DateFromName, o.TimeFormat, c.plan.timeOfDay, o.Zone, o.OnAmbiguousTime, o.Decimal, o.Thousands, c.exported != nil, o.Wide, o.Columns,
 		o.Targets, o.Groups, o.Masks, o.Categories, nil, "", o.Breaks, o.StaticTicker, o.OnDuplicate, o.SkipBad, &o.Text,
 	}
 	for _, f := range o.Fills {

@@ -34,6 +34,7 @@ type Report struct {
 	TimeMax         *time.Time      `json:"time_max"`
 	TimeFormat      string          `json:"time_format,omitempty"`     // as Options.TimeFormat takes it; empty where the column's type is a time
 	AmbiguousTimes  int64           `json:"ambiguous_times,omitempty"` // that happened twice and were decided by Options.OnAmbiguousTime
+	AsExported      bool            `json:"as_exported,omitempty"`     // what is stored was said by the metadata that wstore export writes
 	Wide            *WideReport     `json:"wide,omitempty"`
 	Static          *StaticReport   `json:"static,omitempty"`
 	Hints           []string        `json:"hints"`
@@ -165,7 +166,7 @@ func (c *conversion) fill(stats *ingest.Stats) {
 			r.Hints = append(r.Hints, fmt.Sprintf("column %q of group %q holds no value: no window that needs it exists; choose others with --columns", col.Name, col.Group))
 		}
 	}
-	if len(r.Gaps) > 0 && c.o.MaxGap == 0 {
+	if len(r.Gaps) > 0 && !slices.ContainsFunc(c.plan.breaks, func(b format.BreakSet) bool { return b.Kind == format.BreakGap }) {
 		r.Hints = append(r.Hints, "windows cross gaps; --max-gap, such as --max-gap 5d, makes breaks of them")
 	}
 }

@@ -115,7 +115,7 @@ type table struct {
 	prec   precision
 	rows   int64 // so far
 
-	labels     int64 // bytes of used that texts take, which stay in memory
+	labels     int64 // bytes of used that categories and attributes take, which stay in memory
 	mostLabels int64
 
 	dictionaries []*dictionary // of the columns with categories

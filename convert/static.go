@@ -20,6 +20,7 @@ type static struct {
 	attributes []writer.Attribute
 	tickers    map[string]staticRow
 	report     *StaticReport
+	size       int64 // bytes of memory, about
 }
 
 type staticRow struct {
@@ -51,7 +52,7 @@ const reportedTickers = 10
 
 // readStatic reads the files of attributes.
 func (c *conversion) readStatic(ctx context.Context, sources []ingest.Source) (err error) {
-	st := &static{tickers: map[string]staticRow{}, report: &StaticReport{UnknownTickers: []string{}, WithoutTickers: []string{}, SkippedColumns: []SkippedColumn{}}}
+	st := &static{tickers: map[string]staticRow{}, report: &StaticReport{Attributes: []AttributeReport{}, UnknownTickers: []string{}, WithoutTickers: []string{}, SkippedColumns: []SkippedColumn{}}}
 	if st.survey, err = ingest.NewSurvey(ctx, sources, ingest.Options{Jobs: c.o.Jobs}); err != nil {
 		return err
 	}
@@ -99,7 +100,6 @@ func (c *conversion) readStatic(ctx context.Context, sources []ingest.Source) (e
 	for k := range values {
 		values[k] = map[string]float64{}
 	}
-	var size int64
 	_, err = st.survey.Read(ctx, read, func(b *ingest.Batch) error {
 		for i := range b.Rows {
 			ticker := strings.Clone(b.Dict[b.Tickers[i]])
@@ -111,7 +111,7 @@ func (c *conversion) readStatic(ctx context.Context, sources []ingest.Source) (e
 				return place(column, ticker, "comes twice: "+st.survey.Place(at.source, at.line)+" has attributes of it too", "a ticker has one row")
 			}
 			st.tickers[ticker] = staticRow{b.Source, b.Line[i]}
-			size += int64(len(ticker)) + perText
+			st.size += int64(len(ticker)) + perText
 			for k, code := range b.Texts[i*len(texts) : (i+1)*len(texts)] {
 				text := strings.Clone(b.Dict[code])
 				if len(text) > 1 && text[0] == '0' && '0' <= text[1] && text[1] <= '9' {
@@ -119,17 +119,17 @@ func (c *conversion) readStatic(ctx context.Context, sources []ingest.Source) (e
 				}
 				if text != "" {
 					texts[k][ticker] = text
-					size += int64(len(text)) + perText
+					st.size += int64(len(text)) + perText
 				}
 			}
 			for k, v := range b.Doubles[i*len(values) : (i+1)*len(values)] {
 				if !math.IsNaN(v) {
 					values[k][ticker] = v
-					size += perText
+					st.size += perText
 				}
 			}
-			if size > c.o.Memory/3 {
-				return place(column, ticker, "and the rows before need a third of --memory", "is it a table of one row for each ticker? else raise --memory")
+			if st.size > labelsOf(c.o) {
+				return place(column, ticker, "and the rows before need a sixth of --memory", "is it a table of one row for each ticker? else raise --memory")
 			}
 		}
 		return nil
@@ -179,6 +179,19 @@ func (st *static) tickerColumn(o *Options) (int, error) {
 
 // attributesOf returns the attributes of the tickers that are stored.
 func (c *conversion) attributesOf() ([]writer.Attribute, error) {
+	all, err := c.staticAttributes()
+	if err != nil || c.exported == nil {
+		return all, err
+	}
+	old, err := c.exported.attributes(all)
+	for _, a := range old {
+		keep(c.table, a.Texts)
+		keep(c.table, a.Numbers)
+	}
+	return append(all, old...), err
+}
+
+func (c *conversion) staticAttributes() ([]writer.Attribute, error) {
 	st := c.static
 	if st == nil {
 		return nil, nil

@@ -108,10 +108,15 @@ func (c *conversion) unchanged(ctx context.Context) (*Report, error) {
 	s, err := reader.Open(o.Output, &reader.Options{Access: reader.Read})
 	var code format.Code
 	switch {
-	case errors.As(err, &code) && code != format.NotWstore && code != format.Unsupported:
+	case err == nil:
+	case !errors.As(err, &code):
+		return nil, err
+	case code == format.NotWstore:
+		return nil, fmt.Errorf("the output %s: %w, and is not a store; --force replaces it", o.Output, fs.ErrExist)
+	case code == format.Unsupported:
+		return nil, fmt.Errorf("the output %s: %w, and is of another version (%s); --force replaces it", o.Output, fs.ErrExist, err)
+	default:
 		return nil, nil // a damaged store is to be replaced
-	case err != nil:
-		return nil, fmt.Errorf("the output exists, and is not replaced because it is not a store: %w; --force replaces it", err)
 	}
 	old, err := c.again(ctx, s)
 	if old != nil && err == nil {

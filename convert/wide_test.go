@@ -1,11 +1,16 @@
 package convert_test
 
 import (
+	"compress/gzip"
 	"context"
+	"encoding/csv"
 	"fmt"
+	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -210,4 +215,90 @@ func TestWideWithThousandsOfTickers(t *testing.T) {
 	require.Equal(t, tickers, r.Tickers)
 	require.EqualValues(t, tickers*rows, r.RowsKept+r.Wide.Absent)
 	require.EqualValues(t, rows-199, s.Rows(199))
+}
+
+// wideTruth reads a wide CSV file with the standard library alone: the rows of each ticker. take gives ticker and column.
+func wideTruth(t *testing.T, path, layout string, take func(name string) (ticker, column string)) (map[string]series, int64) {
+	t.Helper()
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	var in io.Reader = f
+	if strings.HasSuffix(path, ".gz") {
+		in, err = gzip.NewReader(f)
+		require.NoError(t, err)
+	}
+	rows, err := csv.NewReader(in).ReadAll()
+	require.NoError(t, err)
+	all, absent := map[string]series{}, int64(0)
+	columns := map[string]bool{}
+	for _, name := range rows[0] {
+		if ticker, column := take(name); ticker != "" {
+			all[ticker] = series{cells: map[string][]uint32{}}
+			columns[column] = true
+		}
+	}
+	for _, r := range rows[1:] {
+		at, err := time.Parse(layout, r[0])
+		require.NoError(t, err)
+		for ticker, s := range all {
+			bits, here := map[string]uint32{}, false
+			for c := range columns {
+				bits[c] = missing
+			}
+			for i, name := range rows[0] {
+				if of, column := take(name); of == ticker && r[i] != "" {
+					v, err := strconv.ParseFloat(r[i], 32)
+					require.NoError(t, err)
+					bits[column], here = math.Float32bits(float32(v)), true
+				}
+			}
+			if !here {
+				absent++
+				continue
+			}
+			s.times = append(s.times, at)
+			for c := range columns {
+				s.cells[c] = append(s.cells[c], bits[c])
+			}
+			all[ticker] = s
+		}
+	}
+	return all, absent
+}
+
+func TestWideFilesOfOthers(t *testing.T) {
+	odd := filepath.Join("..", "testdata", "odd")
+	split := func(mark string) func(string) (string, string) {
+		return func(name string) (string, string) {
+			ticker, column, ok := strings.Cut(name, mark)
+			if !ok {
+				return "", ""
+			}
+			return ticker, column
+		}
+	}
+	for _, c := range []struct {
+		file, wide string
+		tickers    int
+		absent     int64
+		take       func(string) (string, string)
+	}{
+		{"48_wide_20_tickers_leading_nan.csv.gz", "close", 20, 9387, func(name string) (string, string) {
+			if name == "date" {
+				return "", ""
+			}
+			return name, "close"
+		}},
+		{"49_wide_colon_column_names_leading_empty.csv.gz", "{ticker}:{column}", 3, 2017, split(":")},
+		{"35_prefixed_column_names_AAPL.Open.csv", "{ticker}.{column}", 1, 0, split(".")},
+	} {
+		path := filepath.Join(odd, c.file)
+		want, absent := wideTruth(t, path, time.DateOnly, c.take)
+		require.Equal(t, c.absent, absent, c.file)
+		r, s := run(t, convert.Options{Inputs: []string{path}, Wide: c.wide})
+		require.Len(t, s.Tickers(), c.tickers, c.file)
+		require.Equal(t, absent, r.Wide.Absent, c.file)
+		requireSame(t, want, contents(t, s))
+	}
 }

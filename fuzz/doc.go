@@ -5,6 +5,7 @@
 //	FuzzFixup      valid files with edits, their checksums made right again
 //	FuzzIndex      any bytes as a window index
 //	FuzzCSV        any bytes as a CSV file
+//	FuzzColumnar   files of Parquet and Arrow with edits
 //	FuzzRoundTrip  random panels and queries: writer, reader and oracle agree
 //
 // A target of files does with one that opens all that a reader can do, so that a panic anywhere is found.

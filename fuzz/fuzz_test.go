@@ -178,12 +178,45 @@ func FuzzCSV(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "a.csv")
 	f.Fuzz(func(t *testing.T, b []byte, skip bool) {
 		require.NoError(t, os.WriteFile(path, b, 0o666))
-		require.Equal(t, readCSV(t, path, skip, 1), readCSV(t, path, skip, 3))
+		require.Equal(t, readAny(t, path, skip, 1), readAny(t, path, skip, 3))
 	})
 }
 
-// readCSV returns all that reading a file gives, as text.
-func readCSV(t *testing.T, path string, skip bool, jobs int) string {
+// FuzzColumnar reads Parquet and Arrow files that were edited: rows or an error, the same for one and for several
+// goroutines. An edit is a place, from the end if it is odd, and bytes to put there.
+func FuzzColumnar(f *testing.F) {
+	names, err := filepath.Glob("../ingest/testdata/p*.*")
+	require.NoError(f, err)
+	require.NotEmpty(f, names)
+	var files [][]byte
+	for i, name := range names {
+		b, err := os.ReadFile(name)
+		require.NoError(f, err)
+		files = append(files, b)
+		f.Add(byte(i), uint16(0), []byte{b[0]}, uint16(len(b)-1)<<1|1, []byte{b[0]})
+		f.Add(byte(i), uint16(800), []byte{0xff}, uint16(40)<<1|1, []byte{0x7f, 0})
+	}
+	path := filepath.Join(f.TempDir(), "a")
+	f.Fuzz(func(t *testing.T, file byte, at uint16, put []byte, at2 uint16, put2 []byte) {
+		b := bytes.Clone(files[int(file)%len(files)])
+		for _, e := range []struct {
+			at  uint16
+			put []byte
+		}{{at, put}, {at2, put2}} {
+			from := int(e.at>>1) % len(b)
+			if e.at&1 == 1 {
+				from = len(b) - 1 - from
+			}
+			copy(b[from:], e.put)
+		}
+		require.NoError(t, os.WriteFile(path, b, 0o666))
+		require.Equal(t, readAny(t, path, false, 1), readAny(t, path, false, 3))
+		require.Equal(t, readAny(t, path, true, 1), readAny(t, path, true, 3))
+	})
+}
+
+// readAny returns all that reading a file gives, as text.
+func readAny(t *testing.T, path string, skip bool, jobs int) string {
 	var out bytes.Buffer
 	sources, _, err := ingest.Sources([]string{path})
 	require.NoError(t, err)

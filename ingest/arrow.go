@@ -151,6 +151,7 @@ type arrowFile struct {
 	read   int64 // bytes of the messages so far
 
 	v4     bool
+	root   flat // the schema
 	layout []*arrowField
 	cols   []field
 	dicts  map[int64]*arrowValues
@@ -303,11 +304,23 @@ func (a *arrowFile) fields() []field { return a.cols }
 
 func (a *arrowFile) done() int64 { return a.read }
 
+func (a *arrowFile) metadata(key string) string {
+	at, n := a.root.vector(2, 4)
+	for i := range n {
+		pair := flat{a.root.b, a.root.offset(at + 4*i)}
+		if k, length := pair.vector(0, 1); string(pair.b[k:k+length]) == key {
+			return pair.text(1)
+		}
+	}
+	return ""
+}
+
 // schema takes the fields over.
 func (a *arrowFile) schema(t flat) error {
 	if t.i16(0, 0) != 0 {
-		return &UnusableError{Path: a.f.Name(), Reason: "is Arrow in big-endian byte order", Hint: "write it on a little-endian machine"}
+		return &UnusableError{Reason: "is Arrow in big-endian byte order", Hint: "write it on a little-endian machine"}
 	}
+	a.root = t
 	at, n := t.vector(1, 4)
 	left := mostArrowFields
 	for i := range n {
@@ -366,11 +379,10 @@ func (a *arrowFile) field(t flat, left *int, depth int) (*arrowField, error) {
 func (f *arrowField) setType(kind byte, t flat, v4 bool) error {
 	fixed := func(c cells, bits int) { f.cells, f.layout, f.bits, f.buffers = c, arrowFixed, bits, 2 }
 	other := func(what string, buffers int) { f.cells, f.why, f.buffers = otherCells, what, buffers }
-	width := func(bits int32, allowed ...int32) error {
+	width := func(bits int32, allowed ...int32) {
 		if !slices.Contains(allowed, bits) {
-			return fmt.Errorf("a type of %d bits", bits)
+			other(fmt.Sprintf("numbers of %d bits", bits), 2)
 		}
-		return nil
 	}
 	unit := [...]int64{1e9, 1e6, 1e3, 1}
 	switch kind {
@@ -382,7 +394,7 @@ func (f *arrowField) setType(kind byte, t flat, v4 bool) error {
 		if f.signed = t.u8(1) != 0; !f.signed && bits == 64 {
 			f.cells = uintCells
 		}
-		return width(bits, 8, 16, 32, 64)
+		width(bits, 8, 16, 32, 64)
 	case 3: // FloatingPoint
 		switch t.i16(0, 0) {
 		case 0:
@@ -408,7 +420,7 @@ func (f *arrowField) setType(kind byte, t flat, v4 bool) error {
 		if f.scale < -1000 || f.scale > 1000 {
 			return fmt.Errorf("a decimal of scale %d", f.scale)
 		}
-		return width(bits, 32, 64, 128, 256)
+		width(bits, 32, 64, 128, 256)
 	case 8: // Date
 		fixed(instantCells, 64)
 		f.unit, f.naive, f.signed = 1e6, true, true
@@ -416,10 +428,18 @@ func (f *arrowField) setType(kind byte, t flat, v4 bool) error {
 			f.unit, f.bits = 86400e9, 32
 		}
 	case 9: // Time
-		other("times of day", 2)
+		fixed(clockCells, 64)
+		u := t.i16(0, 1)
+		if u < 0 || u > 3 {
+			return errors.New("a time of unknown unit")
+		}
+		if f.unit, f.signed = unit[u], true; u < 2 {
+			f.bits = 32
+		}
 	case 10: // Timestamp
 		fixed(instantCells, 64)
-		f.signed, f.naive = true, t.text(1) == ""
+		f.signed, f.zone = true, t.text(1)
+		f.naive = f.zone == ""
 		u := t.i16(0, 0)
 		if u < 0 || u > 3 {
 			return errors.New("a time of unknown unit")
@@ -622,7 +642,7 @@ func (a *arrowFile) addDictionary(m *arrowMessage) error {
 		}
 		d.add(&v)
 		if len(d.text) > mostInMemory {
-			return fmt.Errorf("dictionary %d holds more than %d MiB of text", id, mostInMemory>>20)
+			return tooMuch("write the column without a dictionary", "dictionary %d holds more than %d MiB of text", id, mostInMemory>>20)
 		}
 		left -= n
 	}
@@ -680,7 +700,7 @@ func (b *arrowBatch) column(i int) (_ columnReader, err error) {
 				break
 			}
 			if total += size; total > mostInMemory {
-				return nil, fmt.Errorf("its texts take more than %d MiB in one batch; write smaller batches", mostInMemory>>20)
+				return nil, tooMuch("write smaller batches", "its texts take more than %d MiB in one batch", mostInMemory>>20)
 			}
 			var whole []byte
 			if whole, err = readAll(in, size); err != nil {
@@ -847,7 +867,7 @@ func (r *arrowReader) integers(n int, dst []int64) ([]int64, error) {
 func (r *arrowReader) readFixed(n int, v *vector, c cells) (err error) {
 	width := r.f.bits / 8
 	switch c {
-	case intCells, instantCells:
+	case intCells, instantCells, clockCells:
 		v.i64, err = r.integers(n, v.i64)
 	case uintCells:
 		var b []byte
@@ -895,7 +915,7 @@ func (r *arrowReader) readFixed(n int, v *vector, c cells) (err error) {
 		}
 	case textCells: // of one width
 		if width*n > mostText {
-			return fmt.Errorf("%d cells hold more than %d MiB of text", n, mostText>>20)
+			return errText(n)
 		}
 		var b []byte
 		if b, err = r.take(r.main, width*n); err == nil {
@@ -957,7 +977,7 @@ func (r *arrowReader) readVar(n int, v *vector) error {
 			return errors.New("the offsets of its texts are not in order")
 		}
 		if end-first > mostText {
-			return fmt.Errorf("%d cells hold more than %d MiB of text", n, mostText>>20)
+			return errText(n)
 		}
 		r.last = end
 		v.ends = append(v.ends, int(end-first))
@@ -1049,7 +1069,7 @@ func (v *vector) lookUp(f *field, d *vector, index []int64) error {
 		v.f32 = pick(v.f32, d.f32, index)
 	case doubleCells:
 		v.f64 = pick(v.f64, d.f64, index)
-	case intCells, boolCells, instantCells:
+	case intCells, boolCells, instantCells, clockCells:
 		v.i64 = pick(v.i64, d.i64, index)
 	case uintCells:
 		v.u64 = pick(v.u64, d.u64, index)

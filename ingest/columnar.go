@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -36,6 +37,7 @@ const (
 	boolCells                 // 0 and 1, as int64
 	decimalCells              // integers of width bytes, of which scale digits are decimals
 	instantCells              // int64 times in a unit
+	clockCells                // int64 times of day in a unit
 	textCells
 )
 
@@ -47,7 +49,8 @@ type field struct {
 	why      string // of otherCells: what they are
 	scale    int32  // of decimalCells
 	width    int    // of decimalCells: bytes
-	unit     int64  // of instantCells: nanoseconds
+	unit     int64  // of instantCells and clockCells: nanoseconds
+	zone     string // of instantCells: the name of that in which they are meant; they are UTC all the same
 	naive    bool   // of instantCells: without a zone
 	unsigned bool   // of intCells: what Parquet stores as negative is large
 }
@@ -61,7 +64,7 @@ func (f *field) kind() Kind {
 		return Empty
 	case instantCells:
 		return Time
-	case textCells:
+	case textCells, clockCells:
 		return Text
 	}
 	return Float
@@ -70,6 +73,8 @@ func (f *field) kind() Kind {
 // columnarFile is an open columnar source.
 type columnarFile interface {
 	fields() []field
+	// metadata is the value of a key in the metadata of the schema, or "".
+	metadata(key string) string
 	// next returns the next group, or io.EOF after the last.
 	next() (rowGroup, error)
 	// done is how many bytes of the file the groups so far make up.
@@ -123,10 +128,14 @@ func (v *vector) isNull(i int) bool { return len(v.null) > 0 && v.null[i] }
 // mostText is the most bytes of text in one slice of a column.
 const mostText = 64 << 20
 
+func errText(cells int) error {
+	return tooMuch("leave the column out, or shorten its texts", "%d cells hold more than %d MiB of text", cells, mostText>>20)
+}
+
 // put appends a cell to a vector of texts.
 func (v *vector) put(cell []byte) error {
 	if len(cell) > mostText-len(v.text) {
-		return fmt.Errorf("%d cells hold more than %d MiB of text", v.n, mostText>>20)
+		return errText(v.n)
 	}
 	v.text = append(v.text, cell...)
 	v.ends = append(v.ends, len(v.text))
@@ -153,6 +162,8 @@ func (f *field) render(b []byte, v *vector, i int) []byte {
 		return appendDecimal(b, v.text[i*f.width:(i+1)*f.width], f.scale)
 	case textCells:
 		return append(b, v.text[v.ends[i]:v.ends[i+1]]...)
+	case clockCells:
+		return time.Unix(0, v.i64[i]*f.unit).UTC().AppendFormat(b, "15:04:05.999999999")
 	case instantCells:
 		per := int64(time.Second) / f.unit
 		if f.unit > int64(time.Second) {
@@ -237,12 +248,12 @@ func (f *field) floats(v *vector, from, to int, dst []float32, stride int, mask 
 			x = v.f64[i]
 			y, kind = f32FromFloat64(x)
 		case f.cells == intCells, f.cells == boolCells:
-			same := false
+			var same bool
 			if y, same = f32FromInt64(v.i64[i]); !same {
 				x, kind = float64(v.i64[i]), inexact
 			}
 		case f.cells == uintCells:
-			same := false
+			var same bool
 			if y, same = f32FromUint64(v.u64[i]); !same {
 				x, kind = float64(v.u64[i]), inexact
 			}
@@ -338,14 +349,28 @@ func guard(path string, do func() error) (err error) {
 		}
 	}()
 	err = do()
-	switch err.(type) {
-	case nil, *UnusableError, *RowError, *os.PathError:
+	var unusable *UnusableError
+	var limit *limitError
+	var system *os.PathError
+	switch {
+	case err == nil, errors.As(err, &system):
 		return err
-	}
-	if err == context.Canceled {
-		return err
+	case errors.As(err, &unusable):
+		unusable.Path = path
+		return unusable
+	case errors.As(err, &limit):
+		return &UnusableError{Path: path, Reason: "cannot be read", Hint: limit.hint, Err: err}
 	}
 	return damaged(path, err)
+}
+
+// limitError is of a source that may be sound, and is more than is read.
+type limitError struct{ what, hint string }
+
+func (e *limitError) Error() string { return e.what }
+
+func tooMuch(hint, what string, args ...any) error {
+	return &limitError{fmt.Sprintf(what, args...), hint}
 }
 
 func damaged(path string, err error) *UnusableError {
@@ -353,7 +378,7 @@ func damaged(path string, err error) *UnusableError {
 }
 
 // sampleColumnar reads the columns and first rows of a columnar source.
-func sampleColumnar(m *sample, src Source, open func(*os.File) (columnarFile, error)) error {
+func sampleColumnar(m *sample, src Source, o *Options, open func(*os.File) (columnarFile, error)) error {
 	path := src.Path
 	return guard(path, func() error {
 		f, err := os.Open(src.File())
@@ -364,6 +389,9 @@ func sampleColumnar(m *sample, src Source, open func(*os.File) (columnarFile, er
 		file, err := open(f)
 		if err != nil {
 			return err
+		}
+		if o.MetadataKey != "" {
+			m.metadata = file.metadata(o.MetadataKey)
 		}
 		h := &columnar{open: open, cols: slices.Clone(file.fields())}
 		names, err := fieldNames(path, h.cols)
@@ -393,9 +421,7 @@ func sampleColumnar(m *sample, src Source, open func(*os.File) (columnarFile, er
 				continue
 			}
 			for i := range h.cols {
-				if err := m.lookAt(i, &h.cols[i], g, n, path, first, &shapes[i]); err != nil {
-					return fmt.Errorf("column %q: %w", names[i], err)
-				}
+				m.lookAt(i, &h.cols[i], g, n, path, first, &shapes[i])
 			}
 			m.rows += n
 			first += g.rows()
@@ -405,38 +431,46 @@ func sampleColumnar(m *sample, src Source, open func(*os.File) (columnarFile, er
 }
 
 // lookAt takes the first n cells of a column of a group into account. Of numbers
-// the type says all there is to know.
-func (m *sample) lookAt(i int, f *field, g rowGroup, n int, path string, first int64, shape *timeFormat) error {
+// the type says all there is to know. Cells that are damaged are for Read to tell:
+// who does not want the column need not know.
+func (m *sample) lookAt(i int, f *field, g rowGroup, n int, path string, first int64, shape *timeFormat) {
 	c := &m.columns[i]
 	switch f.cells {
 	case otherCells:
 		c.Kind, c.Example, c.Constant = Other, f.why, false
-		return nil
+		return
 	case nullCells:
 		c.Constant = false
-		return nil
+		return
 	case floatCells, doubleCells, decimalCells:
 		if !slices.Contains(timeNames, strings.ToLower(f.name)) { // else they may be epochs, whose unit the cells tell
 			c.Kind, c.Constant = Float, false
 			m.numbers[i] += n
-			return nil
+			return
 		}
 	}
-	r, err := g.column(i)
-	if err != nil {
-		return err
-	}
-	defer r.close()
 	var v vector
-	if err := r.read(n, &v); err != nil {
-		return err
+	err := guard(path, func() error {
+		r, err := g.column(i)
+		if err != nil {
+			return err
+		}
+		defer r.close()
+		return r.read(n, &v)
+	})
+	if err != nil {
+		if c.Kind, c.Constant = f.kind(), false; c.Kind == Text {
+			c.Kind, c.Example = Other, "damaged cells"
+		}
+		m.cells[i] = append(m.cells[i], cell{path: path, line: first + 1, row: true, typed: true})
+		return
 	}
 	var b []byte
 	rows := m.rows
 	for k := range n {
 		b = f.render(b[:0], &v, k)
 		one := cell{text: string(b), path: path, line: first + int64(k) + 1, row: true}
-		if f.cells == textCells {
+		if f.cells == textCells || f.cells == clockCells {
 			m.look(i, one, shape)
 			m.rows++ // look tells the first row from the others by it
 			continue
@@ -461,7 +495,6 @@ func (m *sample) lookAt(i int, f *field, g rowGroup, n int, path string, first i
 		}
 	}
 	m.rows = rows
-	return nil
 }
 
 // columnarUnit is the slice of rows of a unit.
@@ -522,6 +555,16 @@ func (f *sharedFile) use() {
 	f.mu.Unlock()
 }
 
+// abandon closes a file that the end of the reading left open.
+func (f *sharedFile) abandon() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.uses > 0 {
+		f.uses = 0
+		f.Close()
+	}
+}
+
 func (f *sharedFile) drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -540,6 +583,7 @@ func (h *columnar) split(x *splitter) bool {
 		return x.fail(err)
 	}
 	shared := &sharedFile{File: file, uses: 1}
+	x.files = append(x.files, shared)
 	defer shared.drop()
 	// Rows of a slice are a multiple of 64, so that bits of masks begin at a byte.
 	var wanted []int
@@ -895,7 +939,7 @@ func sampleSource(m *sample, src Source, o *Options, buf []byte) ([]byte, error)
 		case err != nil:
 			return buf, err
 		case open != nil:
-			return buf, sampleColumnar(m, src, open)
+			return buf, sampleColumnar(m, src, o, open)
 		}
 	}
 	return sampleText(m, src, o, buf)
@@ -943,6 +987,26 @@ func appendDecimal(b, integer []byte, scale int32) []byte {
 	at := len(digits) - int(scale)
 	b = append(append(b, digits[:at]...), '.')
 	return append(b, digits[at:]...)
+}
+
+// Zone is the name of the zone that the type of a column's times gives, such as
+// "America/New_York"; empty if it gives none, or that of another source is another.
+func (s *Survey) Zone(column int) string {
+	zone, first := "", true
+	for _, l := range s.layouts {
+		if l == nil {
+			continue
+		}
+		z := ""
+		if h, ok := l.format.(*columnar); ok {
+			z = h.cols[slices.Index(l.columns, column)].zone
+		}
+		if !first && z != zone {
+			return ""
+		}
+		zone, first = z, false
+	}
+	return zone
 }
 
 // CountsRows reports whether the lines of a source's rows count rows from 1, for

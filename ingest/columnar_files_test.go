@@ -112,8 +112,15 @@ func TestOddParquet(t *testing.T) {
 	require.ErrorContains(t, err, "holds no row")
 
 	// One column's page is marked as an index, which holds no cells; pyarrow refuses it too.
-	_, err = odd("85_parquet_decimal128_decimal256_dictionary_all_types.parquet")
-	require.ErrorContains(t, err, `column "timestamp_us_no_tz": its pages hold fewer cells than there are rows`)
+	s, err = odd("85_parquet_decimal128_decimal256_dictionary_all_types.parquet")
+	require.NoError(t, err)
+	p = Plan{Ticker: -1, Time: s.Index("timestamp_ms_gmt"), Floats: []int{s.Index("int32"), s.Index("float64"), s.Index("decimal128"), s.Index("uint64")}, Texts: []int{s.Index("time32_ms"), s.Index("dict")}}
+	got, _, err = rows(t.Context(), s, p)
+	require.NoError(t, err)
+	require.Len(t, got, 5)
+	p.Time = s.Index("timestamp_us_no_tz")
+	_, _, err = rows(t.Context(), s, p)
+	require.ErrorContains(t, err, `column "timestamp_us_no_tz", from row 1 on: its pages hold fewer cells than there are rows`)
 }
 
 // hostileTable is small, and has columns of several kinds.
@@ -158,7 +165,7 @@ func readHostile(ctx context.Context, path string) ([]row, error) {
 		return nil, err
 	}
 	s.chunk = 1
-	p := Plan{Ticker: s.Index("ticker"), Time: s.Index("date")}
+	p := Plan{Ticker: s.Index("ticker"), Time: max(s.Index("date"), s.Index("time"))}
 	if p.Ticker < 0 || p.Time < 0 {
 		return nil, errors.New("other columns")
 	}
@@ -286,8 +293,11 @@ func TestColumnarBombs(t *testing.T) {
 		views.cells = append(views.cells, long)
 	}
 	src := columnarSource(t, "a.parquet", writeParquet(t, []testColumn{times(128), {name: "note", typ: arrow.BinaryTypes.String, cells: views.cells, coded: true}}, 128))
-	_, err := NewSurvey(t.Context(), []Source{src}, Options{})
-	require.ErrorContains(t, err, `column "note": 128 cells hold more than 64 MiB of text`)
+	s, err := NewSurvey(t.Context(), []Source{src}, Options{})
+	require.NoError(t, err)
+	require.Equal(t, Other, s.Columns[1].Kind)
+	_, _, err = rows(t.Context(), s, Plan{Ticker: -1, Time: 0, Texts: []int{1}})
+	require.ErrorContains(t, err, `column "note", from row 1 on: 128 cells hold more than 64 MiB of text`)
 }
 
 // A page that lacks its checksum's bytes is refused.

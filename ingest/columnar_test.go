@@ -206,7 +206,8 @@ func writeParquet(tb tester, columns []testColumn, group int, options ...parquet
 	var b bytes.Buffer
 	w := file.NewParquetWriter(&b, root, file.WithWriterProps(parquet.NewWriterProperties(options...)))
 	for from := 0; from < len(columns[0].cells); from += group {
-		rows := w.AppendRowGroup()
+		rows, err := w.AppendRowGroupChecked()
+		require.NoError(tb, err)
 		for i, c := range columns {
 			cw, err := rows.NextColumn()
 			require.NoError(tb, err)
@@ -711,6 +712,23 @@ func TestColumnarTimes(t *testing.T) {
 		got, err := read(c)
 		require.NoError(t, err)
 		require.Len(t, got, 1)
+	}
+}
+
+func TestSurveyZone(t *testing.T) {
+	zoned := times(1)
+	zoned.typ = &arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: "America/New_York"}
+	a := columnarSource(t, "a.arrow", writeArrow(t, []testColumn{zoned, numbers("x", 1.0)}, false, 1))
+	b := columnarSource(t, "b.arrow", writeArrow(t, []testColumn{times(1), numbers("x", 1.0)}, false, 1))
+	c := columnarSource(t, "c.csv", []byte("date,x\n2020-01-02,1\n"))
+	for _, try := range []struct {
+		sources []Source
+		want    string
+	}{{[]Source{a, a}, "America/New_York"}, {[]Source{a, b, a}, ""}, {[]Source{c, a}, ""}, {[]Source{b}, ""}} {
+		s, err := NewSurvey(t.Context(), try.sources, Options{})
+		require.NoError(t, err)
+		require.Equal(t, try.want, s.Zone(0))
+		require.Empty(t, s.Zone(1))
 	}
 }
 

@@ -1,8 +1,8 @@
-// Package ingest turns CSV files into batches of typed rows: float32 cells,
-// times in nanoseconds, and strings by code. It uses all cores, keeps a few
-// chunks of the input in memory whatever the input's size, and delivers the
-// same rows in the same order, and the same first error, whatever the number
-// of cores.
+// Package ingest turns CSV, Parquet and Arrow files into batches of typed rows:
+// float32 cells, times in nanoseconds, and strings by code. It uses all cores,
+// keeps a few pieces of the input in memory whatever the input's size, and
+// delivers the same rows in the same order, and the same first error, whatever
+// the number of cores.
 //
 // Three steps lead from names to rows:
 //
@@ -11,6 +11,9 @@
 //	Read       a Plan                     -> batches of rows
 //
 // # Files
+//
+// What a file is, its first bytes say, never its name. The sources of one survey
+// may be of several kinds, if their columns are named alike.
 //
 // A text is UTF-8, or UTF-16 where a byte order mark or the bytes show it, or
 // has the encoding that TextOptions name. It has one header row, above which lines
@@ -41,6 +44,36 @@
 // such as the index that pandas writes, is called "column N", N being its
 // position from 1. Files may have their columns in any order, but all must have
 // the same columns.
+//
+// # Parquet and Arrow
+//
+// Arrow is a file or a stream of Arrow IPC, or Feather of version 2, with buffers
+// plain or compressed by lz4 or zstd. A stream must have its end mark: without it,
+// nothing tells a stream that is whole from one whose writer died. Parquet may have
+// any of its encodings, and any compression but LZO.
+//
+//	bool, integers, floats, decimals   numbers, rounded once to float32
+//	dates, timestamps                  times; with a zone they are instants, else clock times as in a text
+//	strings, binary, times of day      text, read as the cells of a CSV file are
+//	dictionaries                       what their values are
+//	null                               missing cells
+//	all else                           Kind Other: such a column can only be left out
+//
+// Columns may differ in type from source to source. A column that pandas has made
+// of an index without a name is called "index". Errors name rows, from 1. An
+// infinite or NaN cell is missing; one that is too large for a float32 is an error.
+//
+//	source    group (row group, record batch)    group ...
+//	             column  slice slice slice ...
+//	             column  slice slice slice ...
+//
+// A group is cut into slices of rows. Only the columns of the plan are read, each
+// by one goroutine at a time, slice by slice; a slice whose columns are all there
+// becomes a batch. So what is held is a few slices, and of each column of a group
+// one page and a dictionary, whose sizes are checked against the bytes there are:
+// at most 256 MiB a page, 1 GiB the pages of a group, 64 MiB the texts of a slice.
+// The packages that decode run in these goroutines only; what panics in them is an
+// *UnusableError.
 //
 // # Numbers
 //

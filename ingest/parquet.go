@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func openParquet(f *os.File) (columnarFile, error) {
 	if _, err := f.ReadAt(tail[:], size-8); err != nil {
 		return nil, cutShort(err)
 	}
-	sealed := &UnusableError{Path: f.Name(), Reason: "is an encrypted Parquet file", Hint: "write it without encryption"}
+	sealed := &UnusableError{Reason: "is an encrypted Parquet file", Hint: "write it without encryption"}
 	switch string(tail[4:]) {
 	case parquetMagic:
 	case parquetSealed:
@@ -62,7 +63,7 @@ func openParquet(f *os.File) (columnarFile, error) {
 		return nil, errParquetCut
 	}
 	if n > mostFooter {
-		return nil, fmt.Errorf("its metadata have %d bytes, more than %d MiB", n, mostFooter>>20)
+		return nil, tooMuch("write it with larger row groups", "its metadata have %d bytes, more than %d MiB", n, mostFooter>>20)
 	}
 	b := make([]byte, n)
 	if _, err := f.ReadAt(b, size-8-n); err != nil {
@@ -96,6 +97,9 @@ func openParquet(f *os.File) (columnarFile, error) {
 	}
 	if leaf != meta.Schema.NumColumns() {
 		return nil, errors.New("its schema is damaged")
+	}
+	if kept := meta.KeyValueMetadata().FindValue("ARROW:schema"); kept != nil {
+		p.setArrow(*kept)
 	}
 	total := int64(0) // that no bytes are read twice bounds what a small file can become
 	for i := range meta.NumRowGroups() {
@@ -171,8 +175,11 @@ func (c *field) setParquet(n *schema.PrimitiveNode) {
 	case *schema.TimestampLogicalType:
 		c.setTimestamp(l.TimeUnit(), l.IsAdjustedToUTC())
 		return
-	case schema.TimeLogicalType, *schema.TimeLogicalType:
-		c.why = "times of day"
+	case schema.TimeLogicalType:
+		c.setClock(l.TimeUnit())
+		return
+	case *schema.TimeLogicalType:
+		c.setClock(l.TimeUnit())
 		return
 	case schema.IntervalLogicalType:
 		c.why = "intervals"
@@ -221,14 +228,55 @@ func (c *field) setParquet(n *schema.PrimitiveNode) {
 }
 
 func (c *field) setTimestamp(unit schema.TimeUnitType, utc bool) {
-	c.cells, c.naive = instantCells, !utc
+	c.cells, c.naive, c.unit = instantCells, !utc, nanosOf(unit)
+}
+
+func (c *field) setClock(unit schema.TimeUnitType) { c.cells, c.unit = clockCells, nanosOf(unit) }
+
+func nanosOf(unit schema.TimeUnitType) int64 {
 	switch unit {
 	case schema.TimeUnitMillis:
-		c.unit = 1e6
+		return 1e6
 	case schema.TimeUnitMicros:
-		c.unit = 1e3
-	default:
-		c.unit = 1
+		return 1e3
+	}
+	return 1
+}
+
+// setArrow takes over what only the Arrow schema says that is kept with the
+// metadata: the zones of times, and integers that are durations. It is advice: what
+// is wrong with it is let be.
+func (p *parquetFile) setArrow(kept string) {
+	b, err := base64.StdEncoding.DecodeString(kept)
+	if err != nil || len(b) < 12 {
+		return
+	}
+	if binary.LittleEndian.Uint32(b) == arrowContinues {
+		b = b[4:]
+	}
+	a := &arrowFile{needed: map[int64]*arrowField{}}
+	err = guard("", func() error {
+		header, ok := flatRoot(b[4:]).table(2)
+		if !ok {
+			return errArrowCut
+		}
+		return a.schema(header)
+	})
+	if err != nil {
+		return
+	}
+	said := map[string]field{}
+	for _, f := range a.cols {
+		said[f.name] = f
+	}
+	for i := range p.cols {
+		c := &p.cols[i]
+		switch f := said[c.name]; {
+		case c.cells == instantCells && !c.naive && f.cells == instantCells:
+			c.zone = f.zone
+		case c.cells == intCells && f.cells == otherCells && f.why != "":
+			c.cells, c.why = otherCells, f.why
+		}
 	}
 }
 
@@ -248,6 +296,15 @@ func (c *field) setDecimal(n *schema.PrimitiveNode, scale int32) {
 }
 
 func (p *parquetFile) fields() []field { return p.cols }
+
+func (p *parquetFile) metadata(key string) string {
+	for _, pair := range p.meta.FileMetaData.KeyValueMetadata {
+		if pair.Key == key && pair.Value != nil {
+			return *pair.Value
+		}
+	}
+	return ""
+}
 
 func (p *parquetFile) done() int64 { return p.read }
 
@@ -323,6 +380,7 @@ func (g *parquetGroup) column(i int) (columnReader, error) {
 		}
 	}
 	r := &parquetReader{f: f, pages: pages, levels: pages.levels, width: pages.fixed}
+	//nolint:staticcheck // the only way to give it pages that were looked at
 	r.r = file.NewColumnReader(descr, pages, memory.DefaultAllocator, &columnBuffers)
 	return r, nil
 }

@@ -55,12 +55,17 @@ type pageReader struct {
 // pageBuffers are those of pages that are not needed any more.
 var pageBuffers sync.Pool
 
+// behindPage is room behind a page's bytes: the package takes pointers to numbers
+// there, though it reads none, which the checks of race builds don't allow outside
+// of the page's memory.
+const behindPage = 16
+
 // takeBuffer returns a slice of n bytes, of any content.
 func takeBuffer(n int) []byte {
-	if b, ok := pageBuffers.Get().(*[]byte); ok && cap(*b) >= n {
+	if b, ok := pageBuffers.Get().(*[]byte); ok && cap(*b) >= n+behindPage {
 		return (*b)[:n]
 	}
-	return make([]byte, n)
+	return make([]byte, n+behindPage)[:n]
 }
 
 func giveBuffer(b []byte) {
@@ -84,7 +89,7 @@ func (h *heldBytes) add(n int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.n += int64(n); h.n > mostPages {
-		return fmt.Errorf("the pages of its columns take more than %d MiB at once; write it with smaller pages", mostPages>>20)
+		return tooMuch("write it with smaller pages", "the pages of its columns take more than %d MiB at once", mostPages>>20)
 	}
 	return nil
 }
@@ -116,7 +121,7 @@ func (r *pageReader) next() error {
 		return fmt.Errorf("a page claims %d bytes, and %d when decompressed", h.stored, h.size)
 	}
 	if h.size > mostPage || h.stored > mostPage {
-		return fmt.Errorf("a page has more than %d MiB; write it with smaller pages", mostPage>>20)
+		return tooMuch("write it with smaller pages", "a page has more than %d MiB", mostPage>>20)
 	}
 	at := r.at
 	r.at += h.stored
@@ -151,7 +156,7 @@ func (r *pageReader) next() error {
 		out = stored
 	} else {
 		// The page before it is not needed any more; a dictionary stays.
-		if h.kind != dictionaryPage && cap(r.buf) >= int(h.size) {
+		if h.kind != dictionaryPage && cap(r.buf) >= int(h.size)+behindPage {
 			out = r.buf[:h.size]
 		} else {
 			out = takeBuffer(int(h.size))
@@ -339,7 +344,7 @@ func decompress(codec codecs.Compression, out, stored []byte) error {
 	case codecs.Codecs.Lz4:
 		n, err = hadoopLZ4(out, stored)
 	default:
-		return &UnusableError{Reason: fmt.Sprintf("is compressed with %s, which is not supported", codec), Hint: "write it with snappy or zstd"}
+		return tooMuch("write it with snappy or zstd", "it is compressed with %s, which is not supported", codec)
 	}
 	if err == nil && n != len(out) {
 		err = fmt.Errorf("it has %d bytes and claims %d", n, len(out))

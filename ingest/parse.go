@@ -71,7 +71,8 @@ type parser struct {
 	saved   []ColumnStats
 	date    []byte // of a row whose time is in two cells
 	clock   []byte
-	half    bool // one of them was read
+	half    bool  // one of them was read
+	named   int64 // the time in the source's name
 	twice   int64
 	out     *result
 }
@@ -157,6 +158,9 @@ func (q *parser) enter(u *unit) {
 	q.path = q.s.Sources[u.source].Path
 	if q.p.Ticker < 0 {
 		q.code([]byte(q.s.Ticker(u.source)))
+	}
+	if q.p.NameDate {
+		q.named, _ = q.s.NameTime(u.source) // Read has looked at all
 	}
 	date, _ := nameDate(filepath.Base(q.path)) // where it matters there is one
 	q.time.date = append(q.time.date[:0], date...)
@@ -336,6 +340,9 @@ func (q *parser) begin(line int64) mark {
 	m := mark{len(b.Line), len(b.Tickers), len(b.Times), len(b.Cells), len(b.Stamps), len(b.Texts), len(b.Doubles), len(b.Dict), q.twice}
 	q.half = false
 	b.Line = append(b.Line, line)
+	if q.p.NameDate {
+		b.Times = append(b.Times, q.named)
+	}
 	if q.p.Ticker < 0 {
 		b.Tickers = append(b.Tickers, 0)
 	}

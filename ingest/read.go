@@ -11,13 +11,15 @@ import (
 // Plan says which columns to read and as what. Columns are indices into
 // Survey.Columns; one column may have several uses.
 type Plan struct {
-	Ticker int    // or -1: the ticker is Survey.Ticker
-	Time   int    // -1: rows have no time; else never missing; of times of day, if Options.TimeFormat is one: their date is in the file's name
-	Clock  []int  // none, or the column of the time of day, where Time is that of the date
-	Floats []int  // in the order of Batch.Cells
-	Masks  []bool // parallel to Floats, or nil: 0, false and empty are missing, true is 1
-	Times  []int  // further times, in the order of Batch.Stamps
-	Texts  []int  // columns kept as text, in the order of Batch.Texts
+	Ticker int   // or -1: the ticker is Survey.Ticker
+	Time   int   // -1: rows have no time; else never missing; of times of day, if Options.TimeFormat is one: their date is in the file's name
+	Clock  []int // none, or the column of the time of day, where Time is that of the date
+	// NameDate makes the time that of Survey.NameTime. Time is -1 then.
+	NameDate bool
+	Floats   []int  // in the order of Batch.Cells
+	Masks    []bool // parallel to Floats, or nil: 0, false and empty are missing, true is 1
+	Times    []int  // further times, in the order of Batch.Stamps
+	Texts    []int  // columns kept as text, in the order of Batch.Texts
 	// Doubles are columns of numbers that are rounded once to float64, in the order of Batch.Doubles. One that is too large
 	// for a float32 is an error.
 	Doubles []int
@@ -51,6 +53,9 @@ func (p *Plan) check(columns int) error {
 	}
 	if len(p.Clock) > 1 || len(p.Clock) == 1 && p.Clock[0] == p.Time {
 		return fmt.Errorf("ingest: plan names columns %d for the time of day", p.Clock)
+	}
+	if p.NameDate && p.Time >= 0 {
+		return errors.New("ingest: plan takes the time from a column, and from the files' names")
 	}
 	if p.Time < -1 {
 		return fmt.Errorf("ingest: plan names column %d as time", p.Time)
@@ -99,6 +104,13 @@ func (s *Survey) Read(ctx context.Context, p Plan, yield func(*Batch) error) (*S
 	}
 	if err := s.checkStyles(slices.Concat(p.Floats, p.Doubles)); err != nil {
 		return nil, err
+	}
+	for i := range s.Sources {
+		if p.NameDate {
+			if _, err := s.NameTime(i); err != nil {
+				return nil, err
+			}
+		}
 	}
 	formats, err := s.timeFormats(ctx, &p)
 	if err != nil {
@@ -157,9 +169,15 @@ func (s *Survey) Read(ctx context.Context, p Plan, yield func(*Batch) error) (*S
 // workers, and calls consume with each in order, from the calling goroutine.
 func (s *Survey) run(ctx context.Context, worker func() *parser, read func(n int), consume func(*unit) error) error {
 	ctx, cancel := context.WithCancel(ctx)
+	x := &splitter{ctx: ctx, chunk: s.chunk, uses: worker().uses, read: read}
 	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
+	defer func() {
+		cancel()
+		wg.Wait()
+		for _, f := range x.files {
+			f.abandon()
+		}
+	}()
 
 	jobs := s.o.jobs()
 	inFlight := 2*jobs + 2
@@ -170,21 +188,22 @@ func (s *Survey) run(ctx context.Context, worker func() *parser, read func(n int
 	// Both hold all units there are, so that sending never blocks.
 	work, ordered := make(chan *unit, inFlight), make(chan *unit, inFlight)
 
+	x.take = func() *unit {
+		select {
+		case u := <-free:
+			return u
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	x.send = func(u *unit) bool {
+		work <- u
+		ordered <- u
+		return ctx.Err() == nil
+	}
 	wg.Go(func() {
 		defer close(ordered)
 		defer close(work)
-		x := &splitter{ctx: ctx, chunk: s.chunk, uses: worker().uses, read: read, take: func() *unit {
-			select {
-			case u := <-free:
-				return u
-			case <-ctx.Done():
-				return nil
-			}
-		}, send: func(u *unit) bool {
-			work <- u
-			ordered <- u
-			return ctx.Err() == nil
-		}}
 		for i, src := range s.Sources {
 			x.source, x.src, x.path, x.layout = i, src, src.Path, s.layouts[i]
 			if x.layout != nil && !x.layout.format.split(x) {
@@ -254,6 +273,7 @@ type splitter struct {
 	chunk int                // bytes of text in a unit
 	uses  [][]use            // what is wanted of each survey column
 	tail  []byte             // scratch of textFormat
+	files []*sharedFile      // of columnar sources
 
 	// The source that is split.
 	source int

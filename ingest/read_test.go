@@ -97,7 +97,7 @@ func TestReadEveryUse(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "a", "b", "b"}, []string{got[0].Ticker, got[1].Ticker, got[2].Ticker, got[3].Ticker})
 
-	for _, p := range []Plan{{Ticker: 9}, {Ticker: -2}, {Time: -1}, {Floats: []int{6}}, {Times: []int{-1}}, {Texts: []int{7}}, {Floats: []int{1}, Masks: []bool{true, false}}} {
+	for _, p := range []Plan{{Ticker: 9}, {Ticker: -2}, {Time: -2}, {Floats: []int{6}}, {Times: []int{-1}}, {Texts: []int{7}}, {Floats: []int{1}, Masks: []bool{true, false}}} {
 		_, err := s.Read(t.Context(), p, nil)
 		require.ErrorContains(t, err, "plan")
 	}

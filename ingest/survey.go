@@ -53,6 +53,7 @@ type Options struct {
 	Decimal, Thousands string
 	SkipBad            bool                  // leave out and count rows that cannot be parsed, instead of failing; broken quoting still fails
 	Text               TextOptions           // how texts are laid out
+	MetadataKey        string                // of Survey.Metadata
 	Progress           func(bytesRead int64) // told, from any goroutine, how many bytes of the files (as stored) Read has read since it was last told
 }
 
@@ -61,6 +62,9 @@ type Survey struct {
 	Sources []Source
 	Columns []Column // in the order of the first header
 	Blank   []int    // indices of the sources that hold no row
+	// Metadata is what each source says of itself under Options.MetadataKey in the metadata of its schema; "" if it says
+	// nothing, as texts don't.
+	Metadata []string
 
 	o       Options
 	chunk   int       // bytes of text parsed at a time
@@ -114,6 +118,7 @@ type sample struct {
 	most, keep int // rows to look at; cells of each column to keep
 
 	layout   *layout // nil where there is not even a header
+	metadata string
 	rows     int
 	columns  []Column // in file order
 	numbers  []int    // cells that are numbers, less those that are something else
@@ -177,6 +182,7 @@ func NewSurvey(ctx context.Context, srcs []Source, o Options) (*Survey, error) {
 	s.shown = make([]numberSample, len(s.Columns))
 	shared := map[string]*layout{}
 	for i, m := range samples {
+		s.Metadata = append(s.Metadata, m.metadata)
 		if m.rows == 0 && m.whole {
 			s.Blank = append(s.Blank, i)
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // TimeColumn picks the time column: the one with a usual name (date, time,
@@ -263,6 +264,26 @@ func (s *Survey) checkDates() error {
 		}
 	}
 	return nil
+}
+
+// NameTime is the beginning of the day that a source's name gives, such as closes_2013-02-08.csv or 20130208.csv, in
+// nanoseconds. A name without a date, or with two, is an *UnusableError.
+func (s *Survey) NameTime(source int) (int64, error) {
+	path := s.Sources[source].Path
+	date, reason := nameDate(filepath.Base(path))
+	var ns int64
+	if reason == "" {
+		day, _ := time.Parse(time.DateOnly, date) // nameDate has parsed it
+		var twice int64
+		z := zone{loc: s.o.Location, twice: s.o.AmbiguousTime, count: &twice}
+		if ns, reason = z.localise(day.Unix(), 0); reason != "" {
+			reason = "gives the date " + date + ", whose midnight " + reason
+		}
+	}
+	if reason != "" {
+		return 0, &UnusableError{Path: path, Reason: reason, Hint: "rename the file, or name the column of the time with --time"}
+	}
+	return ns, nil
 }
 
 // checkStyles reports the first of the columns of which the sample leaves open what

@@ -18,6 +18,9 @@ type spool struct {
 	f    fsys.File
 	end  int64 // of the pieces
 	size int64 // of the file, which has more where pieces were undone
+
+	behind  *behind // writes while the caller goes on; nil: the caller does it
+	scratch []byte  // of equal
 }
 
 func newSpool(fs fsys.FS, path string) (*spool, error) {
@@ -28,14 +31,31 @@ func newSpool(fs fsys.FS, path string) (*spool, error) {
 	return &spool{fs: fs, f: f}, nil
 }
 
-func (s *spool) append(b []byte) (off int64, err error) {
+// append adds a piece, a buffer of a chunk, and returns one to go on with.
+func (s *spool) append(b []byte) (off int64, next []byte, err error) {
 	off = s.end
-	if _, err := s.f.WriteAt(b, off); err != nil {
-		return 0, err
+	if s.behind != nil {
+		next, err = s.behind.write(b, off)
+	} else {
+		next = b[:0]
+		_, err = s.f.WriteAt(b, off)
+	}
+	if err != nil {
+		return 0, nil, err
 	}
 	s.end += int64(len(b))
 	s.size = max(s.size, s.end)
-	return off, nil
+	return off, next, nil
+}
+
+// wait returns when all pieces are in the file; no more are appended.
+func (s *spool) wait() error {
+	if s.behind == nil {
+		return nil
+	}
+	b := s.behind
+	s.behind = nil
+	return b.end()
 }
 
 // undo forgets everything from an offset on.
@@ -80,23 +100,26 @@ func (s *stream) flush() error {
 		return nil
 	}
 	s.sums = binary.LittleEndian.AppendUint64(s.sums, xxhash.Sum64(s.buf))
-	off, err := s.append(s.buf)
+	n := int64(len(s.buf))
+	off, next, err := s.append(s.buf)
 	if err != nil {
 		return err
 	}
-	n := int64(len(s.buf))
+	s.buf = next
 	if k := len(s.pieces); k > 0 && s.pieces[k-1].off+s.pieces[k-1].n == off {
 		s.pieces[k-1].n += n
 	} else {
 		s.pieces = append(s.pieces, piece{off, n})
 	}
-	s.buf = s.buf[:0]
 	return nil
 }
 
 // equal compares n bytes from a on with those from b on.
 func (s *spool) equal(a, b, n int64) (bool, error) {
-	var x, y [16 << 10]byte
+	if s.scratch == nil {
+		s.scratch = make([]byte, 32<<10)
+	}
+	x, y := s.scratch[:16<<10], s.scratch[16<<10:]
 	for n > 0 {
 		k := min(n, int64(len(x)))
 		if _, err := s.f.ReadAt(x[:k], a); err != nil {
@@ -146,5 +169,56 @@ func (s *spool) copyTo(dst io.WriterAt, at int64, pieces []piece, buf []byte) er
 
 // remove closes and removes the file.
 func (s *spool) remove() error {
+	_ = s.wait() // whatever came of it, the file goes
 	return errors.Join(s.f.Close(), s.fs.Remove(s.f.Name()))
+}
+
+// behind writes to a file on a goroutine of its own.
+type behind struct {
+	jobs chan job
+	done chan job // with the buffers to use again
+	last chan error
+}
+
+type job struct {
+	b   []byte
+	off int64
+	err error // of this job or an earlier one
+}
+
+// buffersBehind is how many chunks may wait to be written.
+const buffersBehind = 8
+
+func newBehind(f io.WriterAt) *behind {
+	w := &behind{make(chan job, buffersBehind), make(chan job, buffersBehind), make(chan error, 1)}
+	for range buffersBehind {
+		w.done <- job{b: make([]byte, 0, format.ChunkSize)}
+	}
+	go func() {
+		var err error
+		for j := range w.jobs {
+			if err == nil {
+				_, err = f.WriteAt(j.b, j.off)
+			}
+			w.done <- job{b: j.b[:0], err: err}
+		}
+		w.last <- err
+	}()
+	return w
+}
+
+// write takes the buffer b over and returns an empty one, or the error of an earlier call.
+func (w *behind) write(b []byte, off int64) ([]byte, error) {
+	free := <-w.done
+	if free.err != nil {
+		return nil, free.err
+	}
+	w.jobs <- job{b: b, off: off}
+	return free.b, nil
+}
+
+// end waits until everything is written.
+func (w *behind) end() error {
+	close(w.jobs)
+	return <-w.last
 }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
@@ -136,6 +137,7 @@ func Create(path string, schema *format.Schema, o *Options) (*Writer, error) {
 	if w.rows, err = newSpool(w.fs, path); err != nil {
 		return nil, w.broken(err)
 	}
+	w.rows.behind = newBehind(w.rows.f)
 	times, err := newSpool(w.fs, path)
 	if err != nil {
 		return nil, w.broken(err)
@@ -279,6 +281,9 @@ func (w *Writer) appendCells(g int, cells Cells) error {
 			}
 		}
 	}
+	if f32.Native {
+		return w.groups[g].write(f32.Bytes(values))
+	}
 	w.buf = f32.Append(w.buf[:0], values)
 	return w.groups[g].write(w.buf)
 }
@@ -374,16 +379,18 @@ func (w *Writer) Finish(ctx context.Context, provenance []byte) error {
 	if err := w.endTicker(); err != nil {
 		return err
 	}
+	if err := w.rows.wait(); err != nil {
+		return w.broken(err)
+	}
 	out, err := w.fs.CreateTemp(w.path)
 	if err != nil {
 		return w.broken(err)
 	}
-	err = errors.Join(w.assemble(ctx, out, provenance), out.Close())
-	if err == nil {
-		err = check(ctx, out.Name())
+	if err = w.assemble(ctx, out, provenance); err == nil {
+		err = w.settle(ctx, out)
 	}
-	// Aborted first: once the file has its name nothing may fail any more.
-	if err = errors.Join(err, w.Abort()); err == nil {
+	// Closed and aborted first: once the file has its name nothing may fail any more.
+	if err = errors.Join(err, out.Close(), w.Abort()); err == nil {
 		err = w.fs.Publish(out.Name(), w.path, w.opt.Overwrite)
 	}
 	if err == nil {
@@ -394,6 +401,17 @@ func (w *Writer) Finish(ctx context.Context, provenance []byte) error {
 		err = errors.Join(err, rest)
 	}
 	return err
+}
+
+// settle syncs the file, verifies it and removes the spools, all at once.
+func (w *Writer) settle(ctx context.Context, out fsys.File) error {
+	var wg sync.WaitGroup
+	var synced, aborted error
+	wg.Go(func() { synced = out.Sync() })
+	wg.Go(func() { aborted = w.Abort() })
+	checked := check(ctx, out.Name())
+	wg.Wait()
+	return errors.Join(checked, synced, aborted)
 }
 
 // check reads back what was written: what can't be read must not get the name.
@@ -492,7 +510,8 @@ type section struct {
 	b   []byte
 }
 
-// writeCatalog writes the sections, the catalog and, when all of it is on disk, the slot.
+// writeCatalog writes the sections, the catalog and the slot. They may reach the disk in any order: the file gets its name
+// when all of it is there.
 func (w *Writer) writeCatalog(out fsys.File, layout *format.Layout, sections []section) error {
 	var lengths []int64
 	for _, s := range sections {
@@ -513,9 +532,6 @@ func (w *Writer) writeCatalog(out fsys.File, layout *format.Layout, sections []s
 	if _, err := out.WriteAt(catalog, layout.Catalog); err != nil {
 		return err
 	}
-	if err := out.Sync(); err != nil {
-		return err
-	}
 	slot := format.Slot{
 		Version: format.Version, End: layout.End, CatalogOffset: layout.Catalog,
 		CatalogLength: int64(len(catalog)), CatalogChecksum: xxhash.Sum64(catalog),
@@ -523,10 +539,8 @@ func (w *Writer) writeCatalog(out fsys.File, layout *format.Layout, sections []s
 	for a := w.opt.Align; a > 1; a >>= 1 {
 		slot.AlignLog2++
 	}
-	if _, err := out.WriteAt(format.AppendSlot(nil, slot), 0); err != nil {
-		return err
-	}
-	return out.Sync()
+	_, err := out.WriteAt(format.AppendSlot(nil, slot), 0)
+	return err
 }
 
 // copyData copies calendars and blocks to their places. What lies between stays a hole, which reads as zeros.

@@ -33,11 +33,12 @@ func newConvert(a *app) *cobra.Command {
 	var maxGap, memory, onDuplicate, onError, reserve string
 	cmd := &cobra.Command{
 		Use:   "convert INPUT... -o OUT",
-		Short: "Make a store of CSV files",
-		Long: `Convert reads CSV files (.csv, .csv.gz; files, folders or globs), one for each ticker or with a
-ticker column, in any order of rows, and writes a store. Nothing is dropped or changed without
-a word: what can't be stored as it is stops the conversion with file and line, unless a flag
-chooses; the report tells the rest. The output appears complete or not at all.
+		Short: "Make a store of CSV, Parquet or Arrow files",
+		Long: `Convert reads tables (CSV, also .gz, .zst and .zip; Parquet; Arrow; files, folders, globs, or - for
+standard input), one for each ticker, with a ticker column, or wide, in any order of rows, and
+writes a store. Nothing is dropped or changed without a word: what can't be stored as it is stops
+the conversion with file and line, unless a flag chooses; the report tells the rest. The output
+appears complete or not at all. docs/convert.md is a guide.
 
 Without --columns all numeric columns become the group features. Values are stored as
 float32, rounded once from the text. Missing cells are empty ones, infinite ones, and, in
@@ -50,7 +51,10 @@ Files that don't say what they hold are of a preset, or their columns are given 
 		Example: `  wstore convert prices/ -o prices.wst
   wstore convert long.csv.gz -o prices.wst --ticker Name --lookback 60
   wstore convert bars/*.csv -o bars.wst --tz America/New_York --max-gap 3d --break session=Session
-  wstore convert long.csv -o f.wst --ticker sym --target ret_20:20 --group alpha=a1,a2 --mask tradable`,
+  wstore convert long.csv -o f.wst --ticker sym --target ret_20:20 --group alpha=a1,a2 --mask tradable
+  wstore convert closes.csv -o closes.wst --wide close
+  wstore convert ohlc.parquet -o ohlc.wst --wide '{ticker}:{column}' --fill volume=0
+  wstore convert long.csv -o f.wst --ticker sym --category sector --static tickers.csv --if-changed`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("no INPUT given")
@@ -132,6 +136,7 @@ Files that don't say what they hold are of a preset, or their columns are given 
 	f.StringVar(&o.Time, "time", "", "take times from column `COL` (default: found by name or content)")
 	f.StringVar(&o.TimeOfDay, "time-of-day", "", "take the time of day from column `COL`, and from --time only the date (default: found by its name and cells, unless --time is given)")
 	f.StringVar(&o.TimeFormat, "time-format", "", "`FORMAT` of times: %d/%m/%Y and the like, a Go layout, epoch-s, epoch-ms, epoch-us, epoch-ns, or excel; with --time-of-day that of both, with a blank between, or of the time of day; of a time of day alone, such as %H:%M, s-of-day or ms-of-day, where the files' names give the date (default: found out)")
+	f.BoolVar(&o.DateFromName, "date-from-name", false, "each file holds one day, which its name gives, such as 2024-01-02.csv; --ticker or --wide says whose its rows are")
 	f.StringVar(&o.Zone, "tz", "", "`ZONE` of times without an offset, such as America/New_York (default: none, kept as they are)")
 	f.StringVar(&o.OnAmbiguousTime, "on-ambiguous-time", "error", "times without an offset that happened twice in --tz, as the clocks went back: `error|first|last`")
 	f.StringVar(&o.Decimal, "decimal", "", "numbers have a decimal `point|comma` (default: found out for each column)")
@@ -286,6 +291,9 @@ func writeReport(w io.Writer, r *convert.Report) error {
 	}
 	if r.RowsKept != r.RowsRead {
 		line("rows read", "%s", count(r.RowsRead))
+	}
+	if r.AsExported {
+		line("schema", "as wstore export says in the metadata of the inputs")
 	}
 	if w := r.Wide; w != nil {
 		line("wide table", "%s; %s of tickers that have no value there left out", plural(w.Rows, "row"), plural(w.Absent, "row"))

@@ -37,6 +37,10 @@ func view[T float32 | int64](b []byte) ([]T, bool) {
 
 // Decode decodes little-endian float32 numbers into dst, of which there must be len(b)/4. Their bits are kept.
 func Decode(dst []float32, b []byte) {
+	if Native {
+		copy(Bytes(dst), b)
+		return
+	}
 	for i := range dst {
 		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 	}
@@ -44,6 +48,10 @@ func Decode(dst []float32, b []byte) {
 
 // DecodeInt64 decodes little-endian int64 numbers into dst, of which there must be len(b)/8.
 func DecodeInt64(dst []int64, b []byte) {
+	if Native {
+		copy(Bytes(dst), b)
+		return
+	}
 	for i := range dst {
 		dst[i] = int64(binary.LittleEndian.Uint64(b[8*i:]))
 	}

@@ -7,9 +7,11 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from encode import Col, Group, Panel, Ticker, encode
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from oracle import expand, windows
 from panels import any_panel, any_question, small
 from test_windows import SEEDS, ask
@@ -114,6 +116,47 @@ def test_a_standardizer_transforms_and_inverts() -> None:
     of_targets = Standardizer.fit(w, of="targets")
     assert np.allclose(of_targets.inverse(of_targets.transform(y)), y)
     assert s.transform(np.array([[1, 2]])).dtype == np.float64
+
+
+def exact(s: Standardizer, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    return (x.astype(np.float64) - s.mean) / s.std
+
+
+@given(st.integers(0, 2**32), st.integers(1, 40), st.sampled_from([1, 2, 50, 300, 9000]))
+def test_single_precision_is_near_the_exact_value(seed: int, columns: int, rows: int) -> None:
+    r = np.random.default_rng(seed)
+    std = 10.0 ** r.uniform(-6, 6, columns)
+    mean = std * r.standard_normal(columns) * 10.0 ** r.uniform(-3, 7, columns)
+    x = (mean + std * r.standard_normal((rows, columns))).astype(np.float32)
+    x[r.random(x.shape) < 0.1] = np.nan
+    s = Standardizer(mean, std)
+    want = exact(s, x)
+    bound = 3e-7 * np.abs(want) + 2e-14 * (1 + np.abs(mean) / std)
+    got = s.transform(x)
+    assert got.dtype == np.float32
+    assert np.array_equal(np.isnan(got), np.isnan(x))
+    assert (np.isnan(x) | (np.abs(got - want) <= bound)).all()
+    # The same bits, whatever the shape and wherever the result goes
+    wide = np.full((rows, columns + 3), 5, np.float32)
+    assert np.shares_memory(s.transform(x, out=wide[:, 1:-2]), wide)
+    assert wide[:, 1:-2].tobytes() == got.tobytes()
+    assert (wide[:, [0, -2, -1]] == 5).all()
+    assert s.transform(x[None, :, None])[0, :, 0].tobytes() == got.tobytes()
+    assert s.transform(np.asfortranarray(x)).tobytes() == got.tobytes()
+    assert s.transform(x[:1]).tobytes() == got[:1].tobytes()
+    assert s.transform(x, out=np.empty(x.shape)).tobytes() == want.tobytes()
+    assert s.transform(x, out=x) is x
+    assert x.tobytes() == got.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("mean", "std"), [(-3e38, 3e38), (1e300, 1e299), (0, 1e-46), (0, 1e-40), (0, 3e38), (1e-40, 1e-30), (1e30, 1)]
+)
+def test_extremes_are_computed_in_double_precision(mean: float, std: float) -> None:
+    s = Standardizer(np.array([mean]), np.array([std]))
+    x = np.array([[3.4e38], [-3.4e38], [1e-45], [0], [1]], np.float32)
+    with np.errstate(over="ignore"):
+        assert np.allclose(s.transform(x), exact(s, x).astype(np.float32), rtol=3e-7, atol=2e-14)
 
 
 def test_columns_without_spread_are_divided_by_one() -> None:

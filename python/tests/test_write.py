@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterator
@@ -280,6 +281,51 @@ def test_options(tmp_path: Path) -> None:
         assert store.times("AAPL").size == 40
 
 
+def test_categories_fills_and_attributes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out.wst"
+    df = prices().with_columns(session=pl.Series(["b", "a", None, "b"] * 20))
+    static = pl.DataFrame({"ticker": ["AAPL", "ZZZ"], "lot": [1.5, 2.0], "sector": ["tech", "none"]})
+    static.write_csv(tmp_path / "static.csv")
+    forms = static, static.to_pandas().set_index("ticker"), static.to_arrow(), tmp_path / "static.csv"
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    digests = set()
+    for form in forms:
+        report = wstore.write(
+            df,
+            out,
+            time="date",
+            columns=["close", "volume"],
+            categories="session",
+            fill={"close": "ffill:1", "session": "b"},
+            static=form,
+            force=True,
+        )
+        assert (report["static"]["rows"], report["static"]["unknown"], report["static"]["without"]) == (2, 1, 1)
+        digests.add(report["digest"])
+    assert len(digests) == 1
+    assert not os.listdir(temporary)
+    store = wstore.open(out, verify=True)
+    assert store.categories("session") == ["a", "b"]
+    assert store.series("MSFT", "session")[:4].tolist() == [1, 1, 1, 1]
+    assert store.series("MSFT", "close")[:6].tolist() == [0, 2.5, 5, 7.5, 7.5, 12.5]
+    assert np.array_equal(store.attributes["lot"], [1.5, NAN], equal_nan=True)
+    assert store.attributes["sector"].tolist() == ["tech", None]
+    wstore.write(df, out, static=static.rename({"ticker": "id"}), static_ticker="id", force=True)
+    assert store.attributes.keys() == wstore.open(out).attributes.keys()
+    with pytest.raises(wstore.ConvertError, match=r"static: row 3: .* comes twice: static: row 1 "):
+        wstore.write(df, out, static=pl.concat([static, static]), force=True)
+    with pytest.raises(wstore.ConvertError, match=r"absent\.csv does not exist"):
+        wstore.write(df, out, static=tmp_path / "absent.csv", force=True)
+    with pytest.raises(wstore.ArgumentError, match="not dict"):
+        wstore.write(df, out, static={"AAPL": 1}, force=True)
+    with pytest.raises(wstore.ArgumentError, match="neither ffill nor a number"):
+        wstore.write(df, out, fill={"close": "bfill"}, force=True)
+    with pytest.raises(wstore.ArgumentError, match="rename 'a=b'"):
+        wstore.write(df.rename({"note": "a=b"}), out, fill={"a=b": 0}, force=True)
+
+
 def test_a_round_trip(tmp_path: Path) -> None:
     """With the same options the rows of a store make the same store, from any of its tables."""
     df = prices().with_columns(
@@ -354,6 +400,9 @@ def test_duplicates(tmp_path: Path) -> None:
         ("--on-duplicate first or last keeps one", "on_duplicate= first or last keeps one"),
         ("--max-gap, such as --max-gap 5d, makes breaks", 'max_gap=, such as max_gap="5d", makes breaks'),
         ("--align 64 saves most; --columns or --mask", "align=64 saves most; columns= or masks="),
+        ('--max-gap "3 days" is not a duration', 'max_gap="3 days" is not a duration'),
+        ("--category or --static-ticker", "categories= or static_ticker="),
+        ("standard input: row 9: as standard input: row 1", "row 9: as row 1"),
         ("--force replaces it; --time-formats --nothing", "force=True replaces it; --time-formats --nothing"),
     ],
 )
@@ -372,10 +421,19 @@ def test_unknown_columns(tmp_path: Path) -> None:
         {"target": {"tickr": 3}},
         {"groups": {"g": "tickr"}},
         {"masks": "tickr"},
+        {"categories": "tickr"},
+        {"fill": {"tickr": 0}},
         {"breaks": {"b": "tickr"}},
     ):
         with pytest.raises(wstore.NotFoundError, match=r"no column 'tickr'; did you mean 'ticker'\?"):
             wstore.write(prices(), out, **options)
+    with pytest.raises(wstore.NotFoundError) as e:
+        wstore.write(prices().rename({"ticker": "symbol"}), out)
+    assert e.value.__notes__ == ["ticker= names the column of the tickers"]
+    for name in ("groups", "breaks", "fill"):
+        wrong: Any = {name: ["close"]}
+        with pytest.raises(wstore.ArgumentError, match=f"{name} must be a dict, such as "):
+            wstore.write(prices(), out, **wrong)
     assert not os.listdir(tmp_path)
 
 
@@ -406,6 +464,10 @@ def test_what_is_no_table(tmp_path: Path) -> None:
     wide = prices().to_pandas().pivot(index="date", columns="ticker", values=["close", "volume"])
     with pytest.raises(wstore.ArgumentError, match="several levels"):
         wstore.write(wide, out)
+    with pytest.raises(wstore.ArgumentError, match="a Series is not a table; to_frame"):
+        wstore.write(prices()["close"], out)
+    with pytest.raises(wstore.ArgumentError, match=r"rename_axis.* The first row's are \('MSFT', .*2020-01-01"):
+        wstore.write(prices().to_pandas().set_index(["ticker", "date"]).rename_axis([None, "date"]), out)
     twice = prices().to_pandas()
     with pytest.raises(wstore.ArgumentError, match="several 'close'"):
         wstore.write(pd.concat([twice, twice[["close"]]], axis=1), out)

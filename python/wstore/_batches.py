@@ -26,9 +26,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from . import orders
+from . import _index, orders
+from ._arguments import integer, names, real
 from ._format import I64, ptr
-from ._query import columns_of, integer, names
+from ._query import columns_of
 from ._splits import anchor_times, cut
 from ._times import as_datetime
 from .errors import ArgumentError
@@ -262,7 +263,7 @@ class Batches:
         self._order = order, seed, group_bytes
         self._by_time = ByTime(w) if is_by_time(order) else None
         self._prefetch = integer("prefetch", prefetch, 0, 1024)
-        self._reuse, self._fill = reuse, fill
+        self._reuse, self._fill = reuse, real("fill", fill)
         self._fields = _fields(w, fields)
         self._anchor = _anchor_columns(w, anchor, (*self._fields, *(("mask",) if pad_to is not None else ())))
         self._pad_to = None if pad_to is None else integer("pad_to", pad_to, 1)
@@ -539,8 +540,8 @@ if hasattr(os, "register_at_fork"):
 _resting: WeakKeyDictionary[mmap.mmap, int] = WeakKeyDictionary()
 _FEW = 16  # fewer windows are read as fast as they are looked at
 
-# Extents of the file: first byte and end, ascending, neither overlapping nor touching.
-Extents = tuple[I64, I64]
+# Of the file: first bytes and ends, ascending, neither overlapping nor touching.
+Extents = _index.Intervals
 
 
 class _Advice:
@@ -551,7 +552,7 @@ class _Advice:
         self.probe = _Probe(w._store)
         self.skip = self.calm = 0  # batches not to look at, as the last ones were in memory
         self.group = -1
-        self.plan: Extents = _pieces((np.empty(0, np.int64), np.empty(0, np.int64)))
+        self.plan: Extents = _index.NONE
         self.done = 0
         self.loops = _shuffling.setdefault(mapping, [])
         with _shuffling_lock:
@@ -608,18 +609,17 @@ class _Advice:
 
     def _group(self, order: orders.Blocked, g: int) -> Extents:
         """The pieces that a group's windows lie in, ascending; none if it is in memory, or behind the last."""
-        none = np.empty(0, np.int64), np.empty(0, np.int64)
         if g >= order.groups:
-            return none
+            return _index.NONE
         chunks = np.sort(order.chunks_of(g))
         if self.w._ids is None:
             start = chunks * order.chunk
             extents = interval_extents(self.w, start, np.minimum(start + order.chunk, order.n))
         else:
             parts = [window_extents(self.w, np.arange(*order.chunk_range(c))) for c in chunks.tolist()]
-            extents = merge(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]))
+            extents = _index.union(parts)
         some = extents[0][:: max(1, len(extents[0]) // (2 * _SAMPLE))]
-        return _pieces(extents) if self.probe.cold(some) else none
+        return _pieces(extents) if self.probe.cold(some) else _index.NONE
 
     def _announce(self, start: I64, end: I64) -> None:
         if _WILLNEED is None:
@@ -632,24 +632,12 @@ class _Advice:
 def _pieces(extents: Extents) -> Extents:
     """Extents in whole pages, cut into pieces."""
     page = mmap.PAGESIZE
-    start, end = merge(extents[0] // page * page, extents[1])
+    start, end = _index.union([(extents[0] // page * page, extents[1])])
     counts = -(-(end - start) // _PIECE_BYTES)
     pointers = ptr(counts)
     which = np.repeat(np.arange(len(start)), counts)
     at = start[which] + (np.arange(pointers[-1]) - pointers[which]) * _PIECE_BYTES
     return at, np.minimum(at + _PIECE_BYTES, end[which])
-
-
-def merge(start: I64, end: I64) -> Extents:
-    """The union of extents in any order."""
-    if not len(start):
-        return start, end
-    order = np.argsort(start)
-    start, end = start[order], np.maximum.accumulate(end[order])
-    new = np.ones(len(start), bool)
-    new[1:] = start[1:] > end[:-1]
-    heads = np.flatnonzero(new)
-    return start[heads], end[np.append(heads[1:], len(start)) - 1]
 
 
 def _touched(w: Windows) -> Iterator[tuple[int, int, int]]:
@@ -698,13 +686,12 @@ def window_extents(w: Windows, ids: I64) -> Extents:
 
 def place_extents(w: Windows, r: I64, k: I64) -> Extents:
     """The bytes of the file that windows lie in, each the k-th of a run r."""
-    starts, ends = [], []
+    parts: list[Extents] = []
     for g, low, high in _touched(w):
         spot, row = w._spots[g], 4 * len(w._store.schema.groups[g].columns)
         at = 4 * (spot.offset[r] + k * spot.step)
-        starts.append(at + low * row)
-        ends.append(at + high * row)
-    return merge(np.concatenate(starts), np.concatenate(ends))
+        parts.append((at + low * row, at + high * row))
+    return _index.union(parts)
 
 
 def interval_extents(w: Windows, start: I64, end: I64) -> Extents:
@@ -714,12 +701,12 @@ def interval_extents(w: Windows, start: I64, end: I64) -> Extents:
     hi = hi - 1
     if runs.table is not None and runs.first is not None:
         lo, hi = runs.table[runs.first[r] + lo], runs.table[runs.first[r] + hi]
-    starts, ends = [], []
+    parts: list[Extents] = []
     for g, low, high in _touched(w):
         spot, row = w._spots[g], 4 * len(w._store.schema.groups[g].columns)
-        starts.append(4 * (spot.offset[r] + lo * spot.step) + low * row)
-        ends.append(4 * (spot.offset[r] + hi * spot.step) + high * row)
-    return merge(np.concatenate(starts), np.concatenate(ends))
+        at = 4 * spot.offset[r]
+        parts.append((at + 4 * lo * spot.step + low * row, at + 4 * hi * spot.step + high * row))
+    return _index.union(parts)
 
 
 class _Probe:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ._arguments import Names, names
 from ._format import I64
-from ._query import Names, names
 from ._times import PER_SECOND, as_datetime, ceil_time
 from .errors import ArgumentError, NotFoundError
 
@@ -218,7 +218,10 @@ def of_windows(w: Windows, ids: Any, given: Mapping[str, Any]) -> Table:
     frame = w.frame(ids, **given)
     for name, a in frame.items():
         if a.ndim != 1:
-            raise ArgumentError(f"column {name!r} has shape {a.shape}; a table's columns have a value for each window")
+            hint = f": {name}.squeeze(1)" if a.shape[1:] == (1,) else ""
+            raise ArgumentError(
+                f"column {name!r} has shape {a.shape}; a table's columns have one value for each window{hint}"
+            )
     codes, times, _ = w.locate(ids)
     chosen, places = np.unique(codes, return_inverse=True)
     tickers = tuple(w.store._layout.names[int(c)].decode() for c in chosen)

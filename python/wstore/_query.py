@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
+from ._arguments import Names, integer, names
 from ._format import I64, Schema
 from ._times import ceil_time, exact_times
 from .errors import ArgumentError, NotFoundError
 
-COUNT_MAX = (1 << 31) - 1
 HORIZONS_MAX = 4096
 
-Names = str | Iterable[str]
 _T = TypeVar("_T")
 
 
@@ -58,24 +56,6 @@ def _unpickled(values: tuple[Any, ...], bits: bytes | None) -> Query:
     return replace(query, tickers=np.flatnonzero(np.unpackbits(np.frombuffer(bits, np.uint8))).astype(np.int64))
 
 
-def names(given: Names | None, what: str, ordered: bool = False) -> tuple[str, ...]:
-    """One name or several, as a tuple. If their order matters, a set, whose own changes from run to run, is refused."""
-    if given is None:
-        return ()
-    if isinstance(given, str):
-        return (given,)
-    if ordered and isinstance(given, set | frozenset):
-        raise ArgumentError(f"{what} must be a list of names, in the order that arrays have; a set has none: {given!r}")
-    try:
-        out = tuple(given)
-    except TypeError:
-        raise ArgumentError(f"{what} must be a name or a list of names, not {given!r}") from None
-    for n in out:
-        if not isinstance(n, str):
-            raise ArgumentError(f"{what} must be names, not {n!r}")
-    return out
-
-
 def columns_of(schema: Schema, given: tuple[str, ...], what: str, once: bool = True) -> tuple[int, ...]:
     """The numbers of float32 columns that names of columns and groups stand for."""
     by_column = {c.name: i for i, c in enumerate(schema.columns)}
@@ -100,19 +80,6 @@ def columns_of(schema: Schema, given: tuple[str, ...], what: str, once: bool = T
             seen[c] = name
             out.append(c)
     return tuple(out)
-
-
-def integer(what: str, value: object, least: int, most: int = COUNT_MAX) -> int:
-    """An int in [least, most]."""
-    try:
-        if isinstance(value, bool | np.bool_):
-            raise TypeError
-        n = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise ArgumentError(f"{what} must be an integer of {least} to {most}, not {value!r}") from None
-    if not least <= n <= most:
-        raise ArgumentError(f"{what} must be {least} to {most}, not {n}")
-    return n
 
 
 def make_query(

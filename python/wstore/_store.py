@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _frames, _verify
+from ._arguments import Names, names
 from ._format import I64, BreakSet, Layout, Schema, Unit, parse, ptr, xxh64
-from ._query import Names, make_query, names
+from ._query import make_query
 from ._times import I64_MAX, I64_MIN, as_datetime
 from ._windows import Times, Windows
 from .errors import ArgumentError, ClosedError, CorruptError, NotFoundError, StaleError

@@ -14,10 +14,11 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
 from . import _batches, _frames, _index, _splits
+from ._arguments import real
 from ._format import I64, ptr
 from ._query import Query, columns_of
 from ._times import I64_MAX, as_datetime, ceil_time, exact_times
-from .errors import ArgumentError, ClosedError, WindowRangeError
+from .errors import ArgumentError, WindowRangeError
 
 if TYPE_CHECKING:
     from ._store import Store
@@ -330,7 +331,7 @@ class Windows:
     def __getitem__(self, i: int | np.integer[Any]) -> tuple[F32, F32 | None]: ...
     def __getitem__(self, i: Any) -> Any:
         if self._store._arrays is None:
-            raise ClosedError("the store is closed")
+            self._store._use()  # says that it is closed
         if i.__class__ is not int:
             if isinstance(i, slice):
                 return self.select(i)
@@ -498,7 +499,7 @@ class Windows:
         ``(x, y, x_present, y_present)``, the latter two bool and of the same shapes. What is not in memory is first
         announced to the system, in the order of the file.
         """
-        return self._gather(ids, out, fill, mask, announce=True)
+        return self._gather(ids, out, real("fill", fill), mask, announce=True)
 
     def _gather(
         self,

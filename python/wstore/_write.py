@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import datetime as dt
 import errno
@@ -10,6 +11,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
@@ -17,8 +19,8 @@ from typing import IO, Any
 import numpy as np
 
 from . import _cli
+from ._arguments import Names, names
 from ._frames import library
-from ._query import Names, names
 from .errors import ArgumentError, ConvertError, NotFoundError
 
 _SCHEMA = 1  # of the tool's report
@@ -27,9 +29,13 @@ _BATCH_ROWS = 1 << 15
 _END = bytes.fromhex("ffffffff 00000000")  # of an Arrow stream
 # A flag of the tool that `write` has as an option, and a value whose text can be told from what follows.
 _FLAG = re.compile(
-    r"--(ticker|time-format|time|tz|columns|target|group|mask|max-gap|break|on-duplicate|on-error|lookback|align|memory"
-    r"|jobs|force)(?![\w-])(?: (error|first|last|fail|skip|\d+[a-z]*)(?! or)\b)?"
+    r"--(ticker|time-format|time|tz|columns|target|group|mask|category|fill|static-ticker|static|max-gap|break|on-duplicate|on-error"
+    r"|lookback|align|memory|jobs|force)(?![\w-])(?: (\"[^\"]*\"|(?:error|first|last|fail|skip|\d+[a-z]*)(?! or)\b))?"
 )
+# Options that the tool takes as they are.
+_PLAIN = ("static_ticker", "on_duplicate", "on_error", "tz", "time_format", "lookback", "align", "memory", "jobs")
+_SUCH_AS = {"groups": '{"fast": ["rsi", "ret"]}', "breaks": '{"session": "day"}', "fill": '{"close": "ffill:5"}'}
+_NAMES = {"break": "breaks", "category": "categories", "group": "groups", "mask": "masks"}
 
 Duration = str | dt.timedelta | np.timedelta64
 Reach = int | Duration | None
@@ -60,6 +66,10 @@ def write(
     columns: Names | None = None,
     groups: Mapping[str, Names] | None = None,
     masks: Names | None = None,
+    categories: Names | None = None,
+    fill: Mapping[str, float | str] | None = None,
+    static: Any = None,
+    static_ticker: str | None = None,
     max_gap: Duration | None = None,
     breaks: Mapping[str, str] | None = None,
     on_duplicate: str = "error",
@@ -84,9 +94,14 @@ def write(
     mapping it says how far ahead each looks: rows, a duration ("5d", a timedelta), a column of the times at which its
     labels end, or None. Labels that were computed beforehand need that to be split without leakage. `groups`: more
     groups of columns that are stored together. `masks`: columns in which 0, false and missing mean missing, for
-    `where`. `max_gap`: a longer time between two rows is a break, of the set ``gap``. `breaks`: more break sets, at
-    places where a column changes. `tz`: the zone of times that have none; by default that of the column of times, if it
-    names one. `time_format`: of times that are text.
+    `where`. `categories`: columns of texts, stored as the place in the sorted list of the column's texts
+    (``Store.categories``), in the group ``categories`` unless another option names them. `fill`: what missing cells of
+    a column get: "ffill" the last value of the ticker, never from before a break, "ffill:5" for 5 rows at most, or a
+    value. `static`: attributes of tickers (``Store.attributes``), a table or the path of a file, with a row for each;
+    its tickers are in the column `static_ticker`, by default one of the same name as those of `df`. `max_gap`: a longer
+    time between two rows is a break, of the set ``gap``. `breaks`: more break sets, at places where a column changes.
+    `tz`: the zone of times that have none; by default that of the column of times, if it names one. `time_format`: of
+    times that are text.
 
     `on_duplicate`: which of the rows of one ticker and time is kept: "first", "last", or "error". `on_error`: "skip"
     leaves out the rows that can't be stored, and counts them. `force`: replaces an existing file. `lookback`: reports
@@ -106,6 +121,9 @@ def write(
         columns=columns,
         groups=groups,
         masks=masks,
+        categories=categories,
+        fill=fill,
+        static_ticker=static_ticker,
         max_gap=max_gap,
         breaks=breaks,
         on_duplicate=on_duplicate,
@@ -119,7 +137,27 @@ def write(
     )
     # What is not asked for need not be sent; but the tool may have to find the times among all.
     sent = table.columns if columns is None or time is None else [c for c in table.columns if c in used]
-    return convert(["-"], path, flags, force, lambda pipe: table.feed(pipe, sent))
+    with _as_file(static) as file:
+        if file is not None:
+            flags.append(f"--static={file}")
+        return convert(["-"], path, flags, force, lambda pipe: table.feed(pipe, sent))
+
+
+@contextlib.contextmanager
+def _as_file(table: Any) -> Iterator[str | None]:
+    """The path of a file, or of one that a table is written to meanwhile."""
+    if table is None or isinstance(table, str | os.PathLike):
+        yield None if table is None else os.fspath(table)
+        return
+    source = _open(table, None)
+    with tempfile.TemporaryDirectory(prefix="wstore-") as folder:
+        path = os.path.join(folder, "static.arrow")  # the name is kept in the file's provenance
+        with open(path, "wb") as f:
+            source.feed(f, source.columns)
+        try:
+            yield path
+        except ConvertError as e:
+            raise ConvertError(e.code, e.message.replace(path, "static")) from None
 
 
 def convert(
@@ -162,12 +200,12 @@ def _in_python(message: str) -> str:
 
     def option(m: re.Match[str]) -> str:
         flag, value = m[1], m[2]
-        name = {"mask": "masks", "group": "groups", "break": "breaks"}.get(flag, flag.replace("-", "_"))
+        name = _NAMES.get(flag, flag.replace("-", "_"))
         if flag == "force":
             return "force=True"
-        return f"{name}=" + ("" if value is None else value if value.isdecimal() else f'"{value}"')
+        return f"{name}=" + ("" if value is None else value if value.isdecimal() or value[0] == '"' else f'"{value}"')
 
-    return _FLAG.sub(option, message)
+    return _FLAG.sub(option, message.replace("standard input: row", "row").replace("standard input", "the data"))
 
 
 def _flags(known: Sequence[str], **options: Any) -> tuple[list[str], set[str]]:
@@ -183,10 +221,17 @@ def _flags(known: Sequence[str], **options: Any) -> tuple[list[str], set[str]]:
     def columns(given: Names, what: str) -> str:
         return listed([column(n) for n in names(given, what, ordered=True)])
 
+    for name in ("groups", "breaks", "fill"):
+        if not isinstance(options[name], Mapping | None):
+            raise ArgumentError(f"{name} must be a dict, such as {_SUCH_AS[name]}, not {options[name]!r}")
     flags: list[str] = []
-    for name in ("ticker", "time"):
-        if options[name] is not None:
-            flags.append(f"--{name}={column(options[name])}")
+    try:
+        flags.append(f"--ticker={column(options['ticker'])}")
+    except NotFoundError as e:
+        e.add_note("ticker= names the column of the tickers")
+        raise
+    if options["time"] is not None:
+        flags.append(f"--time={column(options['time'])}")
     if options["columns"] is not None:
         flags.append(f"--columns={columns(options['columns'], 'columns')}")
     if options["target"] is not None:
@@ -195,11 +240,17 @@ def _flags(known: Sequence[str], **options: Any) -> tuple[list[str], set[str]]:
         flags.append(f"--group={name}={columns(members, f'groups[{name!r}]')}")
     if options["masks"] is not None:
         flags.append(f"--mask={columns(options['masks'], 'masks')}")
+    if options["categories"] is not None:
+        flags.append(f"--category={columns(options['categories'], 'categories')}")
+    for name, value in (options["fill"] or {}).items():
+        if "=" in column(name):
+            raise ArgumentError(f"fill: the tool takes no column with '=' in its name; rename {name!r}")
+        flags.append(f"--fill={name}={value}")
     if options["max_gap"] is not None:
         flags.append(f"--max-gap={_duration(options['max_gap'])}")
     for name, given in (options["breaks"] or {}).items():
         flags.append(f"--break={name}={column(given)}")
-    for name in ("on_duplicate", "on_error", "tz", "time_format", "lookback", "align", "memory", "jobs"):
+    for name in _PLAIN:
         if options[name] is not None:
             flags.append(f"--{name.replace('_', '-')}={options[name]}")
     return flags, used
@@ -285,7 +336,8 @@ def _open(df: Any, time: str | None) -> _Table:
     try:  # a reader that went through the interface would lose the exceptions of its source
         reader = df if isinstance(df, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(df)
     except pa.ArrowException as e:
-        raise ArgumentError(f"a {type(df).__name__} is not a table: {e}") from e
+        hint = "; to_frame() makes one" if hasattr(df, "to_frame") else f": {e}"
+        raise ArgumentError(f"a {type(df).__name__} is not a table{hint}") from e
 
     def feed(pipe: IO[bytes], sent: list[str]) -> None:
         if sent == reader.schema.names:
@@ -342,6 +394,11 @@ def _of_pandas(df: Any, pd: Any, time: str) -> _Table:
     # Parts of the frame are made when they are written: name -> (first row, end) -> values.
     parts: dict[str, Callable[[int, int], Any]] = {}
     index = df.index
+    if index.nlevels > 1 and None in index.names:
+        raise ArgumentError(
+            "levels of the index have no name; name those of tickers and times: df.rename_axis(['ticker', 'date']). "
+            f"The first row's are {index[0] if len(index) else ()}"
+        )
     for level, label in enumerate(index.names):
         if label is None and index.nlevels == 1 and isinstance(index, pd.DatetimeIndex) and time not in df.columns:
             label = time

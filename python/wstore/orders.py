@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Literal, get_args, overload
 import numpy as np
 import numpy.typing as npt
 
+from ._arguments import integer
 from .errors import ArgumentError
 
 __all__ = [
@@ -183,7 +184,7 @@ class Order:
     """How many numbers there are; below 2^62."""
 
     def __init__(self, n: int) -> None:
-        self.n = _integer("n", n, 0, N_MAX)
+        self.n = integer("n", n, 0, N_MAX)
 
     def numbers(self, start: int, stop: int) -> I64:
         """The numbers at positions [start, stop), int64. Costs time by their count, wherever they are."""
@@ -235,8 +236,8 @@ class _Keyed(Order):
 
     def __init__(self, n: int, seed: int = 0, epoch: int = 0) -> None:
         super().__init__(n)
-        self.seed = _integer("seed", seed, -(1 << 63), _MASK)
-        self.epoch = _integer("epoch", epoch, -(1 << 63), _MASK)
+        self.seed = integer("seed", seed, -(1 << 63), _MASK)
+        self.epoch = integer("epoch", epoch, -(1 << 63), _MASK)
 
 
 class Exact(_Keyed):
@@ -273,8 +274,8 @@ class Blocked(_Keyed):
 
     def __init__(self, n: int, seed: int = 0, epoch: int = 0, *, chunk: int, chunks_per_group: int) -> None:
         super().__init__(n, seed, epoch)
-        self.chunk = w = _integer("chunk", chunk, 1, N_MAX)
-        self.chunks_per_group = k = _integer("chunks_per_group", chunks_per_group, 1, N_MAX)
+        self.chunk = w = integer("chunk", chunk, 1, N_MAX)
+        self.chunks_per_group = k = integer("chunks_per_group", chunks_per_group, 1, N_MAX)
         self.chunks = c = -(-self.n // w)
         self.groups = max(1, -(-c // k))
         self._per, self._more = divmod(c, self.groups)
@@ -365,10 +366,10 @@ def chunk_size(lookback: int, stride: int, row_bytes: int, group_bytes: int | No
     A chunk brings at least 64 KiB of new rows, and as many rows as the lookback. `row_bytes` is the sum of the row
     bytes of the groups that the inputs and targets touch.
     """
-    group_bytes = _integer("group_bytes", GROUP_BYTES if group_bytes is None else group_bytes, 1, N_MAX)
-    lookback = _integer("lookback", lookback, 1, N_MAX)
-    stride = _integer("stride", stride, 1, N_MAX)
-    row_bytes = _integer("row_bytes", row_bytes, 1, N_MAX)
+    group_bytes = integer("group_bytes", GROUP_BYTES if group_bytes is None else group_bytes, 1, N_MAX)
+    lookback = integer("lookback", lookback, 1, N_MAX)
+    stride = integer("stride", stride, 1, N_MAX)
+    row_bytes = integer("row_bytes", row_bytes, 1, N_MAX)
     w = -(-max(-(-65536 // row_bytes), lookback) // stride)
     return w, max(1, group_bytes // (w * stride * row_bytes))
 
@@ -394,7 +395,7 @@ class Share:
     def __post_init__(self) -> None:
         def keep(what: str, least: int, most: int, text: str = "") -> None:
             # An int of Python's, with which sums don't overflow, whatever integer was given.
-            object.__setattr__(self, what, _integer(what + text, getattr(self, what), least, most))
+            object.__setattr__(self, what, integer(what + text, getattr(self, what), least, most))
 
         keep("n", 0, N_MAX)
         keep("batch", 1, N_MAX)
@@ -445,24 +446,12 @@ def order_fingerprint(windows: bytes, name: str, n: int, seed: int, chunk: int =
 
     `windows` is the windows' fingerprint, `name` one of sequential, exact, blocked, by_time-sequential, by_time-exact.
     """
-    n, seed = _integer("n", n, 0, N_MAX), _integer("seed", seed, -(1 << 63), _MASK)
-    chunk = _integer("chunk", chunk, 0, N_MAX)
-    chunks_per_group = _integer("chunks_per_group", chunks_per_group, 0, N_MAX)
+    n, seed = integer("n", n, 0, N_MAX), integer("seed", seed, -(1 << 63), _MASK)
+    chunk = integer("chunk", chunk, 0, N_MAX)
+    chunks_per_group = integer("chunks_per_group", chunks_per_group, 0, N_MAX)
     h = hashlib.sha256(b"wstore-order-1\n" + windows)
     raw = name.encode()
     h.update(len(raw).to_bytes(8, "little") + raw)
     for value in (n, seed & _MASK, chunk, chunks_per_group):
         h.update(value.to_bytes(8, "little"))
     return h.digest()
-
-
-def _integer(what: str, value: object, least: int, most: int) -> int:
-    try:
-        if isinstance(value, bool | np.bool_):
-            raise TypeError
-        n = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise ArgumentError(f"{what} must be an integer, not {value!r}") from None
-    if not least <= n <= most:
-        raise ArgumentError(f"{what} must be {least} to {most}, not {n}")
-    return n

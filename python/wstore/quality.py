@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import orders
+from ._arguments import integer
 from ._batches import OrderName, is_by_time, make_order
 from ._format import I64
-from ._query import columns_of, integer
+from ._query import columns_of
 from .errors import ArgumentError
 
 if TYPE_CHECKING:

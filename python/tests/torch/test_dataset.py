@@ -88,6 +88,8 @@ def test_a_batch_is_gathered_at_once_whatever_collates_it(path: Path) -> None:
     check(default_collate(list(d.__getitems__(range(64)))))
     check(default_collate([d[i] for i in range(64)]))
     assert same(d[np.arange(64)][0], want[0])
+    assert same(d[:64][1], want[1])
+    assert same(d[63::-1][0], want[0][::-1])
     assert [len(items) for items in (d.__getitems__(range(9))[2:5], d.__getitems__([]))] == [3, 0]
 
 

@@ -519,7 +519,15 @@ def test_errors_say_what_would_do(path: Path) -> None:
     loader = WindowLoader(w, 16)
     with pytest.raises(wstore.ArgumentError, match="epoch"):
         loader.set_epoch(0.5)  # type: ignore[arg-type]
+    refused("fill must be a number, not '0'", fill="0")
+    for wrong, what in ((None, "None"), (np.zeros(3), "a ndarray")):
+        with pytest.raises(wstore.ArgumentError, match=f"transforms y must return a tensor.* returned {what}"):
+            next(iter(WindowLoader(w, 16, target_transform=lambda y, wrong=wrong: wrong)))
     assert "x, y; epoch 0" in repr(loader)
+    loader.set_epoch(7)
+    assert "x, y; epoch 7" in repr(loader)
+    assert "epoch=7" in repr(loader)
+    loader.set_epoch(0)
     with pytest.raises(TypeError, match="make one there"):
         pickle.dumps(loader)
     store.close()

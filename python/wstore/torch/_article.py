@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import shutil
 import sys
@@ -10,7 +11,7 @@ import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,11 +19,12 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from .. import _store, _write
+from .._arguments import Names, names
 from .._format import MAGIC
 from .._frames import library
-from .._query import Names, names
 from .._store import Store
 from ..errors import ArgumentError, ConvertError
+from ._dataset import Items, WindowDataset
 
 Order = Callable[[Sequence[str]], list[str]]
 
@@ -91,6 +93,7 @@ class TimeSeriesDataset(Dataset[tuple[Tensor, Tensor]]):
         except BaseException:
             remove()
             raise
+        self._batches = WindowDataset(self._windows)
         groups = None if order is None else order(self.store.tickers)
         self._order = None if groups is None or groups == list(self.store.tickers) else self._places(groups)
 
@@ -125,14 +128,18 @@ class TimeSeriesDataset(Dataset[tuple[Tensor, Tensor]]):
         return i + ahead[bisect_right(items, i) - 1]
 
     def __getitem__(self, idx: int) -> tuple[Tensor, Tensor]:
-        x, y = self._windows[self._number(idx)]
+        try:
+            i = operator.index(idx)
+        except TypeError:
+            raise ArgumentError(f"an item's number is an int, not {idx!r}") from None
+        x, y = self._windows[self._number(i)]
         assert y is not None
         return torch.from_numpy(x.copy()), torch.from_numpy(y[0].copy())
 
-    def __getitems__(self, ids: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
-        """The items of a batch, gathered at once; DataLoader calls it."""
-        x, y = self._windows.gather(ids if self._order is None else [self._number(i) for i in ids])
-        return list(zip(torch.from_numpy(x), torch.from_numpy(y)[:, 0], strict=True))
+    def __getitems__(self, ids: Sequence[int]) -> Sequence[tuple[Tensor, Tensor]]:
+        """The items of a batch, gathered at once; DataLoader calls it, and its default_collate takes them so."""
+        x, y = self._batches.__getitems__(ids if self._order is None else [self._number(i) for i in ids]).batch
+        return cast(Sequence[tuple[Tensor, Tensor]], Items((x, y[:, 0].contiguous())))
 
     def __repr__(self) -> str:
         x, y = self._windows.shapes

@@ -32,7 +32,7 @@ class WindowDataset(Dataset[tuple[Tensor, ...]]):
     A DataLoader asks for a batch at once (``__getitems__``), which is gathered at once, and default_collate passes it
     on as it is. Worker processes get numbers only: forked ones share the mapping; others get the file's path and the
     query (under 2 KB, but for the numbers of a selection by array) and map it themselves. All share the page cache, so
-    that more workers need no more memory for data. A list or an array of numbers as an item gives a batch.
+    that more workers need no more memory for data. A slice, a list or an array of numbers as an item gives a batch.
     """
 
     def __init__(self, windows: Windows, fields: str | Iterable[str] | None = None) -> None:
@@ -47,7 +47,9 @@ class WindowDataset(Dataset[tuple[Tensor, ...]]):
 
     def __getitem__(self, i: Any) -> tuple[Tensor, ...]:
         w = self.windows
-        if isinstance(i, list | np.ndarray):  # what a DataLoader without batches of its own asks for
+        if isinstance(i, slice):
+            i = range(len(w))[i]
+        if isinstance(i, list | range | np.ndarray):  # what a DataLoader without batches of its own asks for
             return self.__getitems__(i).batch
         if self.fields in (("x", "y"), ("x",)):
             x, y = w[i]
@@ -63,13 +65,13 @@ class WindowDataset(Dataset[tuple[Tensor, ...]]):
             raise w._range(number)
         return tuple(f[0] for f in self._gather(np.array([number % n], np.int64)))
 
-    def __getitems__(self, ids: Sequence[int] | I64) -> _Items:
+    def __getitems__(self, ids: Sequence[int] | I64) -> Items:
         """The items of several windows, gathered as one batch of which each is a part."""
         a = np.asarray(ids)
         if a.ndim != 1 or (a.size and a.dtype.kind not in "iu"):
             raise ArgumentError(f"windows' numbers are ints, not {ids!r}")
         a = a.astype(np.int64)
-        return _Items(self._gather(np.where(a < 0, a + len(self), a)))
+        return Items(self._gather(np.where(a < 0, a + len(self), a)))
 
     def _gather(self, ids: I64) -> tuple[Tensor, ...]:
         w, wanted = self.windows, self.fields
@@ -104,7 +106,7 @@ class _Item(tuple[Tensor, ...]):
     __slots__ = ()
 
 
-class _Items(Sequence[tuple[Tensor, ...]]):
+class Items(Sequence[tuple[Tensor, ...]]):
     """Items that were gathered together: to collate functions a sequence of tuples, to default_collate a batch."""
 
     __slots__ = ("batch",)
@@ -117,7 +119,7 @@ class _Items(Sequence[tuple[Tensor, ...]]):
 
     def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
-            return _Items(tuple(f[i] for f in self.batch))
+            return Items(tuple(f[i] for f in self.batch))
         return _Item(f[i] for f in self.batch)
 
     def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
@@ -125,7 +127,7 @@ class _Items(Sequence[tuple[Tensor, ...]]):
 
 
 def _collate(items: Any, *, collate_fn_map: Any = None) -> Any:
-    if isinstance(items, _Items):
+    if isinstance(items, Items):
         return list(items.batch)
     return default_collate([tuple(item) for item in items])
 

@@ -151,9 +151,15 @@ class Source:
 
         def part(a: int, b: int) -> None:
             for name, values in arrays.items():
-                self._copy(name, places, values, a, b)
-                if finish is not None:
-                    finish(name, values[a:b])
+                if finish is None:
+                    self._copy(name, places, values, a, b)
+                    continue
+                # What was copied is finished while it is in the CPU's cache.
+                each = max(1, _PIECE_BYTES // max(1, 4 * prod(values.shape[1:])))
+                for i in range(a, b, each):
+                    end = min(i + each, b)
+                    self._copy(name, places, values, i, end)
+                    finish(name, values[i:end])
 
         if team is None:
             part(0, len(r))

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from .. import _batches
+from .._arguments import integer, names
 from .._format import I64
-from .._query import integer, names
 from .._windows import Windows
 from ..errors import ArgumentError, WstoreError
 from ..orders import Tail
@@ -117,8 +117,9 @@ class _Tally:
 class WindowLoader:
     """Batches of tensors, an epoch a loop: ``for x, y in WindowLoader(w, 256, order="exact"): …``.
 
-    Batches are made in this process, `prefetch` ahead by a thread (0: by the caller); `threads` copy large ones
-    together. There are no worker processes, and torch's own threads are left alone. Each batch is a tuple of tensors,
+    Batches are made in this process, `prefetch` ahead by a thread (0: by the caller); with more than one of
+    `threads` several copy a large batch together, which is for CPUs that training leaves idle. There are no worker
+    processes, and torch's own threads are left alone. Each batch is a tuple of tensors,
     one for each of `fields`, which also are attributes; see :class:`Batch`. They may be written to and kept: memory is
     used again only when no tensor shares it any longer.
 
@@ -164,7 +165,7 @@ class WindowLoader:
         transform: Transform | None = None,
         target_transform: Transform | None = None,
         prefetch: int = 2,
-        threads: int = 2,
+        threads: int = 1,
         pin_memory: bool = False,
         device: torch.device | str | int | None = None,
         resident: bool = False,
@@ -295,7 +296,9 @@ class WindowLoader:
         return self._tally.stats()
 
     def __repr__(self) -> str:
-        return f"<wstore.torch.WindowLoader: {', '.join(self.fields)}; epoch {self._epoch}: {self._epochs!r}>"
+        share = self._epochs.share
+        epoch = self._epochs._another(self._epoch, self._start, share.rank, share.world)
+        return f"<wstore.torch.WindowLoader: {', '.join(self.fields)}; epoch {self._epoch}: {epoch!r}>"
 
 
 class _TensorBatches(_batches.Batches):
@@ -329,7 +332,7 @@ class _TensorBatches(_batches.Batches):
         self.stream: Any = torch.cuda.Stream(self.device) if cuda else None  # type: ignore[no-untyped-call]
         self.pinned = cuda or (pin_memory and torch.cuda.is_available())
         self.sides = [side for side in "xy" if any(f.startswith(side) for f in self._fields)]
-        self.scale: dict[str, Standardizer] = {}
+        self.scale: dict[str, Callable[[npt.NDArray[np.float32], npt.NDArray[np.float32]], object]] = {}
         self.change: dict[str, Callable[[Tensor], Tensor]] = {}
         for side, given in (("x", transform), ("y", target_transform)):
             if given is None or side not in self.sides:
@@ -341,7 +344,7 @@ class _TensorBatches(_batches.Batches):
                         f"the standardizer of {side} is of {len(given.mean)} columns, and there are {len(columns)}: "
                         f"{', '.join(columns)}"
                     )
-                self.scale[side] = given
+                self.scale[side] = given._prepared()
             elif callable(given):
                 self.change[side] = given
             else:
@@ -354,7 +357,17 @@ class _TensorBatches(_batches.Batches):
 
     def finish(self, name: str, values: npt.NDArray[np.float32]) -> None:
         if name in self.scale:
-            self.scale[name].transform(values, out=values)
+            self.scale[name](values, values)
+
+    def changed(self, name: str, values: Tensor) -> Tensor:
+        """By the caller's function."""
+        out = self.change[name](values)
+        if not isinstance(out, Tensor):
+            raise ArgumentError(
+                f"the function that transforms {name} must return a tensor, also if it changes the one it gets; it "
+                f"returned {'None' if out is None else f'a {type(out).__name__}'}"
+            )
+        return out
 
     def _maker(self) -> _TensorMaker:
         return _TensorMaker(self)
@@ -415,7 +428,7 @@ class _TensorMaker(_batches._Maker):
 
     def gather(self, step: int, ids: I64, present: bool) -> tuple[Any, ...]:
         of, w = self.of, self.w
-        got = of.source.gather(ids, self.allocate, of.finish, self.team)
+        got = of.source.gather(ids, self.allocate, of.finish if of.scale else None, self.team)
         masks: dict[str, Tensor] = {}
         for name, side in (("x", w._x), ("y", w._y)):
             if side is None or name not in got:
@@ -423,7 +436,7 @@ class _TensorMaker(_batches._Maker):
             if present:
                 masks[name] = is_present(got[name])
             if name in of.change:
-                got[name] = of.change[name](got[name])
+                got[name] = of.changed(name, got[name])
             if side.optional and of._fill is not None:
                 fill_missing(got[name], of._fill)
         return got.get("x"), got.get("y"), masks.get("x"), masks.get("y")

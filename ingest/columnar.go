@@ -449,6 +449,9 @@ func (m *sample) lookAt(i int, f *field, g rowGroup, n int, path string, first i
 			return
 		}
 	}
+	if f.cells == instantCells {
+		m.numbers[i] -= n // of null too the type says that it is a time
+	}
 	var v vector
 	err := guard(path, func() error {
 		r, err := g.column(i)
@@ -485,7 +488,6 @@ func (m *sample) lookAt(i int, f *field, g rowGroup, n int, path string, first i
 		c.Kind = f.kind()
 		if f.cells == instantCells {
 			one.typed = true
-			m.numbers[i]--
 		} else {
 			m.numbers[i]++
 		}

@@ -153,7 +153,7 @@ func (s *Survey) timeFormat(ctx context.Context, column int, given string) (time
 	f, at := detect(samples)
 	switch {
 	case at >= 0:
-	case len(samples) == 0 && len(s.samples[column]) > 0:
+	case len(samples) == 0 && s.numbers[column] < 0:
 		return timeFormat{}, nil // their type is a time
 	case len(samples) > 0:
 		reason, hint := whyNoTime(samples[0].text)

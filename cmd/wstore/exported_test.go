@@ -57,9 +57,9 @@ func convertible(p *oracle.Panel) bool {
 	rows := 0
 	for _, t := range p.Tickers {
 		rows += len(t.Times)
-		for _, times := range append(slices.Clone(t.Ends), t.Times) {
+		for i, times := range append(slices.Clone(t.Ends), t.Times) {
 			for _, v := range times {
-				if v != format.NoTime && (v > most || v < -most) {
+				if v > most || v < -most && (v != format.NoTime || i == len(t.Ends)) { // a row always has a time
 					return false
 				}
 			}

@@ -148,15 +148,20 @@ func (c *conversion) prepare(ctx context.Context) error {
 		}
 	}
 	why := ""
-	if c.exported, why = readExported(o, c.survey); why != "" {
-		c.exported = nil
+	if c.exported, why = readExported(o, c.survey); c.exported != nil && why == "" {
+		followed := *o
+		c.exported.follow(&followed)
+		if c.plan, err = newPlan(&followed, c.survey, c.exported); err == nil {
+			*o, c.report.AsExported = followed, true
+			return nil
+		}
+		why = err.Error()
+	}
+	c.exported = nil
+	if why != "" {
 		c.report.Hints = append(c.report.Hints, "what wstore export wrote into the metadata of the inputs is not followed: "+why)
 	}
-	if c.exported != nil {
-		c.exported.follow(o)
-		c.report.AsExported = true
-	}
-	c.plan, err = newPlan(o, c.survey, c.exported)
+	c.plan, err = newPlan(o, c.survey, nil)
 	return err
 }
 
@@ -283,7 +288,7 @@ func (c *conversion) run(ctx context.Context) (*Report, error) {
 	if c.exported != nil {
 		unit = max(unit, c.exported.unit)
 	}
-	c.schema = c.plan.schema(unit, c.o.Zone)
+	c.schema = c.plan.schema(unit, cmp.Or(c.o.Zone, c.zone()))
 	categories, err := c.categories()
 	if err != nil {
 		return nil, err

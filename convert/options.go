@@ -97,7 +97,7 @@ type Options struct {
 }
 
 // DefaultMemory is the default of Options.Memory.
-const DefaultMemory = 1 << 30
+const DefaultMemory = 256 << 20
 
 // Group names columns that are stored together, in this order. A column is in one group only.
 type Group struct {

@@ -304,7 +304,7 @@ func (b *planner) features() error {
 	names := b.o.Columns
 	if names == nil {
 		for i, c := range b.columns {
-			if b.use[i] == "" && !b.common(i) && !c.Unnamed && (c.Kind == ingest.Float || c.Kind == ingest.Empty) && !b.breakColumn(c.Name) {
+			if b.use[i] == "" && !b.common(i) && !c.Unnamed && !c.Unused && (c.Kind == ingest.Float || c.Kind == ingest.Empty) && !b.breakColumn(c.Name) {
 				names = append(names, c.Name)
 			}
 		}
@@ -415,6 +415,8 @@ func (b *planner) skipped() {
 		why := "not among --columns"
 		switch {
 		case b.o.Columns != nil:
+		case c.Unused:
+			why = fmt.Sprintf("preset %s does not count it among the values; --columns stores it", b.o.Text.Preset)
 		case c.Kind == ingest.Float || c.Kind == ingest.Empty:
 			why = "the header has no name for it; --columns stores it under this one"
 			if b.common(i) && !c.Unnamed {

@@ -27,13 +27,16 @@ import (
 type shape struct {
 	stamps, cells, texts int
 	size                 int // bytes of a record
-	shift                int // log2 of the records of a slab
+	small, large         int // log2 of the records of a slab
 }
 
+// The first slabs of a series are small, since there may be many tickers; the others are large.
 const (
-	slabBytes  = 1 << 10   // at most, unless a record is longer; every ticker takes at least one slab
-	slabHeader = 48        // what a slab takes besides: its places in series.slabs and table.free
-	arenaBytes = 256 << 10 // of which slabs are cut
+	smallSlabs     = 16
+	smallSlabBytes = 1 << 10 // at most, unless a record is longer; every ticker takes at least one slab
+	largeSlabBytes = 16 << 10
+	slabHeader     = 48        // what a slab takes besides: its place in series.slabs, while that grows
+	arenaBytes     = 512 << 10 // of which slabs are cut
 )
 
 const (
@@ -47,8 +50,27 @@ const lineBits = 40
 func newShape(p *plan) shape {
 	s := shape{stamps: len(p.read.Times), cells: len(p.cells), texts: len(p.breakOf)}
 	s.size = restAt + 8*s.stamps + 4*s.cells + 8*s.texts
-	s.shift = max(bits.Len(uint(slabBytes/s.size))-1, 0)
+	s.small = max(bits.Len(uint(smallSlabBytes/s.size))-1, 0)
+	s.large = max(bits.Len(uint(largeSlabBytes/s.size))-1, 0)
 	return s
+}
+
+// slab returns the bytes of the k-th slab of a series.
+func (s *shape) slab(k int) int {
+	if k < smallSlabs {
+		return s.size << s.small
+	}
+	return s.size << s.large
+}
+
+// record returns the i-th record in slabs.
+func (s *shape) record(slabs [][]byte, i int) []byte {
+	shift, k := s.small, 0
+	if i >= smallSlabs<<shift {
+		i -= smallSlabs << shift
+		shift, k = s.large, smallSlabs
+	}
+	return slabs[k+i>>shift][(i&(1<<shift-1))*s.size:][:s.size]
 }
 
 func (s *shape) cellsOf(r []byte) []byte { return r[restAt+8*s.stamps:][:4*s.cells] }
@@ -109,8 +131,9 @@ type table struct {
 	used   int64
 	series map[string]*series
 	active []*series // those with records in memory
-	free   [][]byte  // slabs to use again
-	arena  []byte    // of which the next slabs are cut
+	arenas [][]byte
+	next   int       // of arenas, that is not yet cut up
+	arena  []byte    // the rest of the one before it, of which the next slabs are cut
 	byCode []*series // of the current batch's dictionary
 	prec   precision
 	rows   int64 // so far
@@ -126,8 +149,10 @@ type table struct {
 
 	lastFirst bool // of rows of one time, the last of the input comes first
 
-	spill fsys.File
-	end   int64 // of the temporary file
+	spill  fsys.File
+	end    int64           // of the temporary file
+	spills int             // so far: no series has more pieces
+	files  []*bufio.Reader // of pieces, for one series after the other
 }
 
 func newTable(p *plan, survey *ingest.Survey, fs fsys.FS, beside string, budget, mostLabels int64) *table {
@@ -322,26 +347,24 @@ func byName(s []*series) []*series {
 func (t *table) room(s *series) *[]byte {
 	last := len(s.slabs) - 1
 	if last < 0 || len(s.slabs[last]) == cap(s.slabs[last]) {
-		s.slabs = append(s.slabs, t.slab())
 		last++
+		s.slabs = append(s.slabs, t.slab(t.shape.slab(last)))
 	}
 	return &s.slabs[last]
 }
 
 // slab returns an empty slab.
-func (t *table) slab() []byte {
-	length := t.shape.size << t.shape.shift
-	t.used += int64(length) + slabHeader
-	if n := len(t.free) - 1; n >= 0 {
-		b := t.free[n]
-		t.free = t.free[:n]
-		return b
+func (t *table) slab(size int) []byte {
+	t.used += int64(size) + slabHeader
+	if len(t.arena) < size {
+		if t.next == len(t.arenas) {
+			t.arenas = append(t.arenas, make([]byte, max(size, arenaBytes)))
+		}
+		t.arena = t.arenas[t.next]
+		t.next++
 	}
-	if len(t.arena) < length {
-		t.arena = make([]byte, max(length, arenaBytes))
-	}
-	b := t.arena[:0:length]
-	t.arena = t.arena[length:]
+	b := t.arena[:0:size]
+	t.arena = t.arena[size:]
 	return b
 }
 
@@ -349,15 +372,13 @@ func (t *table) slab() []byte {
 func (t *table) drop(s *series) {
 	for _, b := range s.slabs {
 		t.used -= int64(cap(b)) + slabHeader
-		t.free = append(t.free, b[:0])
 	}
-	s.slabs, s.n, s.sorted = nil, 0, true
+	s.slabs, s.n, s.sorted = s.slabs[:0], 0, true
 }
 
 // inOrder returns a function that returns the k-th record in memory.
 func (t *table) inOrder(s *series) func(k int) []byte {
-	size, shift, mask := t.shape.size, t.shape.shift, 1<<t.shape.shift-1
-	record := func(i int) []byte { return s.slabs[i>>shift][(i&mask)*size:][:size] }
+	record := func(i int) []byte { return t.shape.record(s.slabs, i) }
 	if s.sorted {
 		return record
 	}
@@ -391,7 +412,8 @@ func (t *table) spillAll() error {
 		t.end += n
 		t.drop(s)
 	}
-	t.active = t.active[:0]
+	t.active, t.next, t.arena = t.active[:0], 0, nil
+	t.spills++
 	if err := w.Flush(); err != nil {
 		return t.broken(err)
 	}
@@ -437,9 +459,12 @@ func (t *table) each(s *series, use func(r []byte) error) error {
 		return nil
 	}
 	size := t.shape.size
-	buffer := max(int64(size), min(256<<10, t.budget/int64(len(s.pieces)+1)))
-	for _, at := range s.pieces {
-		r := bufio.NewReaderSize(io.NewSectionReader(t.spill, at.off, at.n), int(min(buffer, at.n)))
+	for k, at := range s.pieces {
+		if k == len(t.files) {
+			t.files = append(t.files, bufio.NewReaderSize(nil, max(size, int(min(256<<10, t.budget/int64(t.spills+1))))))
+		}
+		r := t.files[k]
+		r.Reset(io.NewSectionReader(t.spill, at.off, at.n))
 		p := &stream{record: make([]byte, size)}
 		p.next = func() error {
 			_, err := io.ReadFull(r, p.record)

@@ -101,7 +101,7 @@ func (b *planner) wide() error {
 	}
 	b.columns = slices.Clone(b.columns)
 	for i, c := range b.s.Columns {
-		ticker, column, ok := c.Name, text, !named[c.Name] && !c.Unnamed && (c.Kind == ingest.Float || c.Kind == ingest.Empty)
+		ticker, column, ok := c.Name, text, !named[c.Name] && !c.Unnamed && !c.Unused && (c.Kind == ingest.Float || c.Kind == ingest.Empty)
 		if patterned {
 			ticker, column, ok = split.split(c.Name)
 		}

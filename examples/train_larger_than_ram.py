@@ -7,14 +7,15 @@ The panel is made in DIR at the first start. To see that memory does not matter,
 
     systemd-run --user --scope -p MemoryMax=1G -p MemorySwapMax=0 python examples/train_larger_than_ram.py --size 4000
 
-Ctrl-C saves the model, the optimizer and the place in the epoch; so does every 200th batch, for runs that are killed.
-The next start trains on exactly the windows that were left, in the same order.
+Ctrl-C ends it after the current step, and saves the model, the optimizer and the place in the epoch; every 200th batch
+is saved too, for runs that are killed. The next start trains on exactly the windows that were left, in the same order.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -60,12 +61,17 @@ class Run:
         self.train = WindowLoader(train, 256, order="blocked", seed=1)
         self.test = WindowLoader(test, 1024, order="sequential")
         self.loss = 0.0
+        self.stopped = False
         if self.path.exists():
             saved = torch.load(self.path)
             self.model.load_state_dict(saved["model"])
             self.optimizer.load_state_dict(saved["optimizer"])
             self.train.load_state_dict(saved["loader"])
             self.loss = saved["loss"]
+
+    def stop(self, *_: object) -> None:
+        """On Ctrl-C: a batch that was handed out is trained on before, for the loader counts it."""
+        self.stopped = True
 
     def save(self) -> None:
         parts = {"model": self.model, "optimizer": self.optimizer, "loader": self.train}
@@ -88,6 +94,8 @@ class Run:
                 done += 1
                 bar.update()
                 bar.set_postfix(loss=f"{self.loss:.4f}", refresh=False)
+                if self.stopped:
+                    break
                 if done % SAVE_EVERY == 0:
                     self.save()
         self.save()
@@ -109,14 +117,13 @@ def main() -> None:
     a = parser.parse_args()
     a.run.mkdir(parents=True, exist_ok=True)
     run = Run(a.run, a.size)
-    try:
-        while run.train.epoch < a.epochs:
-            run.epoch()
-            stats = run.train.stats()
-            print(f"test error {run.error():.4f}; of the epoch {stats.waiting_share:.1%} was waiting for data")
-    except KeyboardInterrupt:
-        run.save()
-        sys.exit("stopped, and saved: the same command goes on from here")
+    signal.signal(signal.SIGINT, run.stop)
+    while run.train.epoch < a.epochs:
+        run.epoch()
+        if run.stopped:
+            sys.exit("stopped, and saved: the same command goes on from here")
+        stats = run.train.stats()
+        print(f"test error {run.error():.4f}; of the epoch {stats.waiting_share:.1%} was waiting for data")
 
 
 if __name__ == "__main__":

@@ -165,9 +165,11 @@ func appendArrow(tb tester, b array.Builder, cell any) {
 	case *array.Decimal64Builder:
 		require.NoError(tb, b.AppendValueFromString(decimalText(cell.(*big.Int), b.Type().(arrow.DecimalType).GetScale())))
 	case *array.Decimal128Builder:
-		b.Append(decimal128.FromBigInt(cell.(*big.Int)))
+		w := words(cell.(*big.Int), 2)
+		b.Append(decimal128.New(int64(w[0]), w[1]))
 	case *array.Decimal256Builder:
-		b.Append(decimal256.FromBigInt(cell.(*big.Int)))
+		w := words(cell.(*big.Int), 4)
+		b.Append(decimal256.New(w[0], w[1], w[2], w[3]))
 	case *array.Date32Builder:
 		b.Append(arrow.Date32(cell.(int64)))
 	case *array.Date64Builder:
@@ -363,6 +365,16 @@ func twos(v *big.Int, n int) []byte {
 		v = new(big.Int).Add(v, new(big.Int).Lsh(big.NewInt(1), uint(8*n)))
 	}
 	return v.FillBytes(make([]byte, n))
+}
+
+// words is an integer of n words in two's complement, the highest first. The FromBigInt of package arrow takes the
+// words of math/big, which have 32 bits on some machines, for words of 64.
+func words(v *big.Int, n int) []uint64 {
+	w, b := make([]uint64, n), twos(v, 8*n)
+	for i := range w {
+		w[i] = binary.BigEndian.Uint64(b[8*i:])
+	}
+	return w
 }
 
 func convert[T any](cells []any, to func(any) T) []T {

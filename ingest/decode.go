@@ -107,6 +107,8 @@ func checkMagic(path string, b []byte) error {
 		e.Reason, e.Hint = "is compressed twice", "decompress it once first"
 	case has("PAR1"):
 		e.Reason = "is a Parquet file"
+	case has(`{"`), has("{\n"), has("[{"), has("[\n"):
+		e.Reason, e.Hint = "is JSON, not a table", "write it as CSV or Parquet first"
 	case has("\x89HDF"):
 		e.Reason = "is an HDF5 file"
 	case has("\xd0\xcf\x11\xe0"):

@@ -14,12 +14,24 @@ func f32FromInt64(v int64) (f float32, same bool) {
 	if v < 0 {
 		u = -u
 	}
-	return float32(v), fits24(u)
+	if f, same = f32FromUint64(u); v < 0 {
+		f = -f
+	}
+	return f, same
 }
 
 // f32FromUint64 gives the float32 nearest to an integer, ties to even.
 func f32FromUint64(v uint64) (f float32, same bool) {
-	return float32(v), fits24(v)
+	// By way of a float64, which holds 53 bits: where the processor has no instruction, Go rounds to one of its own
+	// accord, and then again.
+	if v < 1<<53 {
+		return float32(float64(v)), fits24(v)
+	}
+	top := v >> 11
+	if v&(1<<11-1) != 0 {
+		top |= 1 // not a tie
+	}
+	return float32(float64(top)) * (1 << 11), fits24(v)
 }
 
 // fits24 reports whether an integer has at most the 24 significant bits of a

@@ -8,6 +8,7 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"math"
 	"os"
 	"path"
 	"slices"
@@ -48,7 +49,9 @@ func expandZip(archive string) (srcs []Source, skipped []string, err error) {
 	unusable := func(err error, hint, reason string, args ...any) error {
 		return &UnusableError{Path: archive, Reason: fmt.Sprintf(reason, args...), Hint: hint, Err: err}
 	}
-	z, err := zip.NewReader(&bounded{f, longestDirectory}, info.Size())
+	r := &bounded{f, longestDirectory}
+	z, err := zip.NewReader(r, info.Size())
+	r.left = math.MaxInt64
 	switch {
 	case errors.Is(err, errDirectory):
 		return nil, nil, unusable(nil, "unpack it first", "is a zip archive whose directory is longer than %d MiB", longestDirectory>>20)
@@ -68,17 +71,17 @@ func expandZip(archive string) (srcs []Source, skipped []string, err error) {
 		}
 	}
 	if len(files) > 1 {
-		all := files
-		for _, wanted := range []func(string) bool{isText, func(n string) bool { return cutSuffixFold(n, ".txt") != n }} {
-			if files = slices.DeleteFunc(slices.Clone(all), func(f *zip.File) bool { return !wanted(name(f)) }); len(files) > 0 {
-				break
-			}
+		wanted := func(f *zip.File) bool { return isText(name(f)) }
+		if !slices.ContainsFunc(files, wanted) {
+			wanted = func(f *zip.File) bool { return cutSuffixFold(name(f), ".txt") != name(f) }
 		}
-		for _, f := range all {
-			if !slices.Contains(files, f) {
+		files = slices.DeleteFunc(files, func(f *zip.File) bool {
+			if !wanted(f) {
 				skipped = append(skipped, archive+"/"+name(f))
+				return true
 			}
-		}
+			return false
+		})
 	}
 	for _, f := range files {
 		e := &zipEntry{archive: archive, stored: int64(f.CompressedSize64), size: int64(f.UncompressedSize64), crc: f.CRC32, method: f.Method}

@@ -8,7 +8,7 @@
 // The same rows give the same bytes, in whatever order the tickers came. The file appears complete or not at all: until
 // Finish has succeeded there is only a temporary file, which Finish removes if it fails, and Abort always.
 //
-// Disk space for the rows is needed twice. Memory is some 64 KiB a group, a copy of the rows of one Append, and per
-// ticker some hundred bytes, its breaks, its runs of missing cells and 8 bytes for each 64 KiB of its rows; and what is
-// needed for the categories and attributes of the options.
+// Disk space for the rows is needed twice. Memory is some 64 KiB a group, 512 KiB that a goroutine is writing, a copy of
+// the rows of one Append, and per ticker some hundred bytes, its breaks, its runs of missing cells and 8 bytes for each
+// 64 KiB of its rows; and what is needed for the categories and attributes of the options.
 package writer

@@ -165,7 +165,7 @@ Files that don't say what they hold are of a preset, or their columns are given 
 	f.IntVar(&o.Lookback, "lookback", 0, "report the tickers that are too short for windows of `ROWS`")
 	f.StringVar(&reserve, "reserve", "", "spare room for appending, `10%|252`; not supported yet")
 	f.IntVar(&o.Align, "align", 4096, "align blocks to `BYTES`, a power of two from 64 to 65536")
-	f.StringVar(&memory, "memory", "1GiB", "use about this much memory at most, `SIZE`")
+	f.StringVar(&memory, "memory", "256MiB", "use about this much memory at most, `SIZE`")
 	f.IntVar(&o.Jobs, "jobs", 0, "parse on `N` cores (default: all)")
 	f.BoolVarP(&o.Overwrite, "force", "f", false, "replace an existing output")
 	f.BoolVar(&o.IfChanged, "if-changed", false, "leave an existing output as it is if it was made of the same inputs in the same way, and replace it otherwise")

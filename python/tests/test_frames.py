@@ -270,7 +270,9 @@ def test_predictions_join() -> None:
 
     assert len(w.to_polars()) == len(w)
     assert w[:0].to_pandas().shape == (0, 3)
-    with pytest.raises(wstore.ArgumentError, match="a value for each window"):
+    with pytest.raises(wstore.ArgumentError, match="one value for each window"):
         w.to_polars(ids, pred=np.zeros((len(ids), 2)))
     with pytest.raises(wstore.ArgumentError, match="frame's own"):
         w.to_polars(ids, time=pred)
+    with pytest.raises(wstore.ArgumentError, match=r"one value for each window: pred\.squeeze\(1\)"):
+        w.to_polars(ids, pred=np.zeros((len(ids), 1)))

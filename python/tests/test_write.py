@@ -429,7 +429,7 @@ def test_unknown_columns(tmp_path: Path) -> None:
             wstore.write(prices(), out, **options)
     with pytest.raises(wstore.NotFoundError) as e:
         wstore.write(prices().rename({"ticker": "symbol"}), out)
-    assert e.value.__notes__ == ["ticker= names the column of the tickers"]
+    assert e.value.__notes__[0].startswith("ticker= names the column of the tickers. ")
     for name in ("groups", "breaks", "fill"):
         wrong: Any = {name: ["close"]}
         with pytest.raises(wstore.ArgumentError, match=f"{name} must be a dict, such as "):

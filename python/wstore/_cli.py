@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import io
@@ -69,7 +70,7 @@ def _build(go: str, checkout: Path) -> str:
     path = folder / f"{hashlib.sha256(os.fsencode(checkout)).hexdigest()[:16]}-{_NAME}"
     with tempfile.TemporaryDirectory(prefix=".building-", dir=folder) as tmp:
         made = Path(tmp) / _NAME
-        if path.exists():  # Go leaves what is up to date as it is, and removes the link otherwise
+        with contextlib.suppress(OSError):  # Go leaves what is up to date as it is, and removes the link otherwise
             os.link(path, made)
         build = subprocess.run(
             [go, "build", "-trimpath", "-buildvcs=false", "-o", made, "./cmd/wstore"],

@@ -228,7 +228,10 @@ def _flags(known: Sequence[str], **options: Any) -> tuple[list[str], set[str]]:
     try:
         flags.append(f"--ticker={column(options['ticker'])}")
     except NotFoundError as e:
-        e.add_note("ticker= names the column of the tickers")
+        e.add_note(
+            "ticker= names the column of the tickers. Of a table with a column for each ticker make a long one first: "
+            "df.stack() of pandas, df.unpivot() of polars"
+        )
         raise
     if options["time"] is not None:
         flags.append(f"--time={column(options['time'])}")

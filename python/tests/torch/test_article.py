@@ -268,6 +268,9 @@ def test_errors(tmp_path: Path) -> None:
         TimeSeriesDataset(df, ["u", "u"], ["w"], 3)
     with pytest.raises(wstore.ArgumentError):
         TimeSeriesDataset(df, ["u"], ["w"], 0)
+    for wrong in (slice(3), "a", 0.5):
+        with pytest.raises(wstore.ArgumentError, match="an item's number is an int, not"):
+            TimeSeriesDataset(df, ["u"], ["w"], 3)[wrong]  # type: ignore[index]
     with pytest.raises(wstore.ConvertError, match="larger than any float32"):
         TimeSeriesDataset(df.with_columns(u=pl.lit(1e300)), ["u"], ["w"], 3)
     with pytest.raises(wstore.ArgumentError, match=r"collect\(\)"):

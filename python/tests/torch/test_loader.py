@@ -531,5 +531,6 @@ def test_errors_say_what_would_do(path: Path) -> None:
     with pytest.raises(TypeError, match="make one there"):
         pickle.dumps(loader)
     store.close()
-    with pytest.raises(wstore.ClosedError):
-        next(iter(loader))
+    for closed in (lambda: next(iter(loader)), lambda: w[0]):
+        with pytest.raises(wstore.ClosedError, match=r"panel\.wst: the store is closed"):
+            closed()

@@ -147,7 +147,7 @@ func (c *conversion) prepare(ctx context.Context) error {
 			c.report.SkippedFiles = append(c.report.SkippedFiles, name)
 		}
 	}
-	why := ""
+	var why string
 	if c.exported, why = readExported(o, c.survey); c.exported != nil && why == "" {
 		followed := *o
 		c.exported.follow(&followed)

@@ -74,9 +74,9 @@ func TestExportedTable(t *testing.T) {
 }
 
 func TestTablesThatAreNotFollowed(t *testing.T) {
-	change := func(old, new string) string {
-		require.Contains(t, exportedMeta, old)
-		return strings.Replace(exportedMeta, old, new, 1)
+	change := func(from, to string) string {
+		require.Contains(t, exportedMeta, from)
+		return strings.Replace(exportedMeta, from, to, 1)
 	}
 	for says, meta := range map[string]string{
 		"are not read":                     "{",

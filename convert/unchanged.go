@@ -114,7 +114,7 @@ func (c *conversion) unchanged(ctx context.Context) (*Report, error) {
 	case code == format.NotWstore:
 		return nil, fmt.Errorf("the output %s: %w, and is not a store; --force replaces it", o.Output, fs.ErrExist)
 	case code == format.Unsupported:
-		return nil, fmt.Errorf("the output %s: %w, and is of another version (%s); --force replaces it", o.Output, fs.ErrExist, err)
+		return nil, fmt.Errorf("the output %s: %w, and is of another version (%s); --force replaces it", o.Output, fs.ErrExist, err.Error())
 	default:
 		return nil, nil // a damaged store is to be replaced
 	}

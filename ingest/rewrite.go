@@ -169,7 +169,7 @@ func (w *rewriter) rewrite() error {
 
 // emit hands the cell on, quoted if it needs to be.
 func (w *rewriter) emit() {
-	if bytes.IndexByte(w.cell, '"') < 0 && bytes.IndexByte(w.cell, w.d.comma) < 0 && bytes.IndexAny(w.cell, "\r\n") < 0 {
+	if bytes.IndexByte(w.cell, '"') < 0 && bytes.IndexByte(w.cell, w.d.comma) < 0 && !bytes.ContainsAny(w.cell, "\r\n") {
 		w.out = append(w.out, w.cell...)
 	} else {
 		w.out = append(w.out, '"')

@@ -132,5 +132,5 @@ func TestExportedTablesComeBack(t *testing.T) {
 		require.Equal(t, want.Meta().Digest, got.Meta().Digest)
 	})
 	t.Logf("%d tables", converted)
-	require.Greater(t, converted, 10)
+	require.Positive(t, converted)
 }

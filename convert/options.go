@@ -29,7 +29,7 @@ type Options struct {
 	Stdin  io.Reader // is copied to a temporary file beside the output first
 	Output string
 
-	Ticker     string // column of the ticker; empty: the files' names
+	Ticker     string // column of the ticker, or several, joined by commas, whose cells joined by slashes are it; empty: the files' names
 	Time       string // column of the time; empty: found by its name or content
 	TimeFormat string // strftime, a Go layout or epoch-s, -ms, -us, -ns; empty: found out
 	// TimeOfDay is the column of the time of day where Time is that of the date; empty: none, or found together with Time.

@@ -138,9 +138,17 @@ func (b *planner) keys() (err error) {
 	p := b.p
 	p.read.Ticker, p.ticker = -1, b.o.Ticker
 	if p.ticker != "" {
-		if p.read.Ticker, err = b.take(p.ticker, "the ticker"); err != nil {
-			return err
+		names := []string{p.ticker}
+		if _, ok := b.index[p.ticker]; !ok {
+			names = strings.Split(p.ticker, ",")
 		}
+		columns := make([]int, len(names))
+		for i, name := range names {
+			if columns[i], err = b.take(name, "the ticker"); err != nil {
+				return err
+			}
+		}
+		p.read.Ticker, p.read.Qualifiers = columns[0], columns[1:]
 	}
 	if b.o.DateFromName {
 		switch {
@@ -441,12 +449,18 @@ var tickerNames = []string{
 
 // tickerHint finds a column that may hold the tickers if files are tickers.
 func (b *planner) tickerHint() {
-	if b.p.ticker != "" || b.p.wide != nil {
+	if b.p.wide != nil {
 		return
 	}
 	// Rows of one time are told apart by a column that changes within a file.
 	changing := b.likelyTicker(func(c *ingest.Column) bool { return !c.Constant })
 	if changing == nil {
+		return
+	}
+	if b.p.ticker != "" {
+		if b.use[b.s.Index(changing.Name)] == "" {
+			b.p.option = fmt.Sprintf("if column %q tells them apart, use --ticker %q", changing.Name, b.p.ticker+","+changing.Name)
+		}
 		return
 	}
 	b.p.option = fmt.Sprintf("if column %q names tickers, use --ticker %q", changing.Name, changing.Name)

@@ -24,10 +24,10 @@ const (
 	featherMagic     = "FEA1"
 	arrowContinues   = 0xffffffff // before each message, and all of a stream's first four bytes
 	mostMetadata     = 256 << 20  // bytes of a message's flatbuffer
+	decoderBytes     = 128 << 10  // of a decoder of zstd, without its window
 	mostArrowFields  = 1 << 20    // fields of a schema, nested ones included
 	deepestArrow     = 64
-	mostInMemory     = 256 << 20 // bytes of a dictionary, or of the texts of a column of views
-	wideDictionary   = 64 << 20  // cells of a dictionary
+	mostInMemory     = 256 << 20 // bytes of the dictionaries of a file, or of the texts of a column of views
 	arrowSchema      = 1         // types of message
 	arrowDictionary  = 2
 	arrowRecordBatch = 3
@@ -155,6 +155,8 @@ type arrowFile struct {
 	layout []*arrowField
 	cols   []field
 	dicts  map[int64]*arrowValues
+	values int64                 // bytes of dicts
+	fresh  int64                 // those of dictionaries since the last batch
 	needed map[int64]*arrowField // dictionaries, by id
 }
 
@@ -486,7 +488,9 @@ type arrowBatch struct {
 	a       *arrowFile
 	n       int64
 	columns []arrowColumn
-	codec   int8 // -1: none
+	codec   int8  // -1: none
+	fresh   int64 // bytes of the dictionaries that came just before it
+	held    *groupBytes
 }
 
 // arrowColumn is where the cells of a column are.
@@ -588,18 +592,23 @@ func (a *arrowFile) next() (rowGroup, error) {
 				return nil, err
 			}
 		case arrowRecordBatch:
-			return a.batch(m.header, &m, a.layout)
+			b, err := a.batch(m.header, &m, a.layout)
+			if err == nil {
+				b.fresh, a.fresh = a.fresh, 0
+			}
+			return b, err
 		default:
 			return nil, fmt.Errorf("a message of type %d among its rows", m.kind)
 		}
 	}
 }
 
-// arrowValues are the cells of a dictionary. They don't change: more make others.
-type arrowValues struct {
-	n int
-	vector
-}
+// arrowValues are the cells of a dictionary. They don't change: more are put behind
+// them, where only later batches look.
+type arrowValues struct{ vector }
+
+// bytes is about what they take.
+func (d *arrowValues) bytes() int64 { return int64(len(d.text)) + 8*int64(d.n) }
 
 // addDictionary reads the cells of a dictionary.
 func (a *arrowFile) addDictionary(m *arrowMessage) error {
@@ -619,39 +628,44 @@ func (a *arrowFile) addDictionary(m *arrowMessage) error {
 	if err != nil {
 		return fmt.Errorf("dictionary %d: %w", id, err)
 	}
-	old := a.dicts[id]
-	if m.header.u8(2) == 0 || old == nil {
-		old = &arrowValues{}
-	}
-	if b.n > wideDictionary-int64(old.n) {
-		return fmt.Errorf("dictionary %d has more than %d values", id, wideDictionary)
-	}
 	r, err := b.column(0)
 	if err != nil {
 		return fmt.Errorf("dictionary %d: %w", id, err)
 	}
 	defer r.close()
-	d := &arrowValues{n: old.n}
-	d.vector = old.clone()
+	d := &arrowValues{vector{ends: []int{0}}}
+	if old := a.dicts[id]; old != nil {
+		if m.header.u8(2) != 0 { // the cells are further ones
+			*d = *old
+		}
+		a.values -= old.bytes()
+	}
+	before := d.bytes()
 	// In pieces, so that no more is allocated than there are bytes to read.
 	var v vector
-	for left := int(b.n); left > 0; {
-		n := min(left, mostSlice)
+	for left := b.n; left > 0; {
+		n := int(min(left, mostSlice))
 		if err := r.read(n, &v); err != nil {
 			return fmt.Errorf("dictionary %d: %w", id, err)
 		}
 		d.add(&v)
-		if len(d.text) > mostInMemory {
-			return tooMuch("write the column without a dictionary", "dictionary %d holds more than %d MiB of text", id, mostInMemory>>20)
+		if a.values+d.bytes() > mostInMemory {
+			return tooMuch("write the columns without dictionaries", "its dictionaries take more than %d MiB", mostInMemory>>20)
 		}
-		left -= n
+		left -= int64(n)
 	}
-	d.n = d.vector.n
 	a.dicts[id] = d
+	a.values += d.bytes()
+	a.fresh += d.bytes() - before
 	return nil
 }
 
 func (b *arrowBatch) rows() int64 { return b.n }
+
+func (b *arrowBatch) count(held *groupBytes) error {
+	b.held = held
+	return held.add(b.fresh)
+}
 
 func (b *arrowBatch) column(i int) (_ columnReader, err error) {
 	c := &b.columns[i]
@@ -661,7 +675,7 @@ func (b *arrowBatch) column(i int) (_ columnReader, err error) {
 			return nil, errors.New("its dictionary comes after the rows that use it, or not at all")
 		}
 		if c.values == nil {
-			c.values = &arrowValues{vector: vector{ends: []int{0}}}
+			c.values = &arrowValues{vector{ends: []int{0}}}
 		}
 	}
 	r := &arrowReader{c: c, f: f}
@@ -701,6 +715,9 @@ func (b *arrowBatch) column(i int) (_ columnReader, err error) {
 			}
 			if total += size; total > mostInMemory {
 				return nil, tooMuch("write smaller batches", "its texts take more than %d MiB in one batch", mostInMemory>>20)
+			}
+			if err = b.held.add(size); err != nil {
+				break
 			}
 			var whole []byte
 			if whole, err = readAll(in, size); err != nil {
@@ -749,11 +766,38 @@ func (r *arrowReader) open(b *arrowBatch, buf arrowBuffer) (io.Reader, int64, er
 		return raw, buf.size - 8, nil
 	case size < 0:
 		return nil, 0, fmt.Errorf("a compressed buffer of %d bytes", size)
-	case b.codec == codecLZ4:
+	}
+	var frame [zstd.HeaderMaxSize]byte
+	n, err := raw.ReadAt(frame[:], 0)
+	if err != nil && err != io.EOF {
+		return nil, 0, err
+	}
+	if b.codec == codecLZ4 {
+		block := int64(8 << 20)                                       // of the old format
+		if code := frame[5] >> 4 & 7; frame[0] == 0x04 && code >= 4 { // 64 KiB to 4 MiB
+			block = 1 << (8 + 2*code)
+		}
+		if err := b.held.add(2 * min(block, size)); err != nil {
+			return nil, 0, err
+		}
 		return io.LimitReader(lz4.NewReader(raw), size), size, nil
 	}
+	var h zstd.Header
+	if err := h.Decode(frame[:n]); err != nil {
+		return nil, 0, err
+	}
+	window := max(h.WindowSize, zstd.MinWindowSize)
+	if h.SingleSegment {
+		window = max(h.FrameContentSize, zstd.MinWindowSize)
+	}
+	if window > mostInMemory {
+		return nil, 0, tooMuch("write it with a lower level of zstd", "a buffer needs more than %d MiB to be decompressed", mostInMemory>>20)
+	}
+	if err := b.held.add(decoderBytes + int64(min(window, uint64(size)))); err != nil {
+		return nil, 0, err
+	}
 	// One goroutine: those of the package could not be guarded against panics.
-	z, err := zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(mostInMemory))
+	z, err := zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -1102,16 +1146,6 @@ func pick[T any](dst, values []T, index []int64) []T {
 		}
 	}
 	return dst
-}
-
-// clone copies a vector.
-func (v *vector) clone() vector {
-	w := vector{n: v.n, null: slices.Clone(v.null), f32: slices.Clone(v.f32), f64: slices.Clone(v.f64), i64: slices.Clone(v.i64),
-		u64: slices.Clone(v.u64), text: slices.Clone(v.text), ends: slices.Clone(v.ends)}
-	if len(w.ends) == 0 {
-		w.ends = []int{0}
-	}
-	return w
 }
 
 // add appends the cells of another vector of the same kind.

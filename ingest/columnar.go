@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/big"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,6 +85,8 @@ type columnarFile interface {
 // rowGroup is a group of rows of a columnarFile.
 type rowGroup interface {
 	rows() int64
+	// count has what the group holds counted. It is called before column, if at all.
+	count(held *groupBytes) error
 	// column reads a column's cells from the first row on. It may be called from
 	// any goroutine.
 	column(i int) (columnReader, error)
@@ -344,7 +347,11 @@ func fieldNames(path string, fields []field) ([]string, error) {
 // decode it included, into an *UnusableError.
 func guard(path string, do func() error) (err error) {
 	defer func() {
-		if r := recover(); r != nil {
+		switch r := recover().(type) {
+		case nil:
+		case runtime.Error: // says nothing of the file
+			err = damaged(path, errors.New("what it says of itself contradicts what it holds"))
+		default:
 			err = damaged(path, fmt.Errorf("%v", r))
 		}
 	}()
@@ -526,6 +533,7 @@ type slicedGroup struct {
 	ctx    context.Context
 	wanted []int // columns of the source
 	file   *sharedFile
+	held   *groupBytes
 
 	mu      sync.Mutex
 	changed sync.Cond
@@ -643,7 +651,10 @@ func (h *columnar) split(x *splitter) bool {
 		if n == 0 {
 			continue
 		}
-		g := &slicedGroup{path: x.path, group: group, format: h, ctx: x.ctx, wanted: wanted, file: shared, readers: make([]groupColumn, len(wanted))}
+		g := &slicedGroup{path: x.path, group: group, format: h, ctx: x.ctx, wanted: wanted, file: shared, held: x.held.begin(), readers: make([]groupColumn, len(wanted))}
+		if err := guard(x.path, func() error { return group.count(g.held) }); err != nil {
+			return x.fail(err)
+		}
 		g.changed.L = &g.mu
 		count := (n + int64(rows) - 1) / int64(rows)
 		if count > 1<<40 {
@@ -711,6 +722,7 @@ func (h *columnar) decode(q *parser, u *unit) error {
 	g.mu.Unlock()
 	if last {
 		g.unwatch()
+		g.held.end()
 		g.file.drop()
 	}
 	if s.err != nil {

@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	codecs "github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/stretchr/testify/require"
@@ -271,6 +273,7 @@ func TestColumnarBombs(t *testing.T) {
 	refused("is damaged", footer(append([]byte{0xfc}, bytes.Repeat([]byte{0x1c}, 1<<20)...)...))
 	refused("encrypted", append(append([]byte("PARE"), make([]byte, 20)...), "\x04\x00\x00\x00PARE"...))
 	refused("cut short", []byte("PAR1\xff\xff\xff\x7fPAR1"))
+	refused("is damaged: what it says of itself contradicts what it holds", footer(bytes.Repeat([]byte{0x15}, 1<<10)...))
 
 	// A message with 256 MiB of metadata, a footer that is longer than the file.
 	refused("cut short", []byte("\xff\xff\xff\xff\xff\xff\xff\x0f\x10\x00\x00\x00"))
@@ -286,6 +289,16 @@ func TestColumnarBombs(t *testing.T) {
 		require.ErrorIs(t, err, c.want)
 	}
 
+	// Dictionaries of values that take next to nothing, alone or together.
+	codes, nulls := array.NewInt32Builder(memory.DefaultAllocator), array.NewNull(40<<20)
+	codes.Append(0)
+	coded := array.NewDictionaryArray(&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.Null}, codes.NewArray(), nulls)
+	var stream bytes.Buffer
+	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: coded.DataType()}}, nil)
+	require.NoError(t, ipc.NewWriter(&stream, ipc.WithSchema(schema)).Write(array.NewRecordBatch(schema, []arrow.Array{coded}, 1)))
+	_, err := NewSurvey(t.Context(), []Source{columnarSource(t, "a", stream.Bytes())}, Options{})
+	require.ErrorContains(t, err, "its dictionaries take more than 256 MiB; write the columns without dictionaries")
+
 	// Texts that many views share.
 	views := testColumn{name: "note", typ: arrow.BinaryTypes.StringView}
 	long := strings.Repeat("x", 1<<20)
@@ -298,6 +311,59 @@ func TestColumnarBombs(t *testing.T) {
 	require.Equal(t, Other, s.Columns[1].Kind)
 	_, _, err = rows(t.Context(), s, Plan{Ticker: -1, Time: 0, Texts: []int{1}})
 	require.ErrorContains(t, err, `column "note", from row 1 on: 128 cells hold more than 64 MiB of text`)
+}
+
+// A dictionary that grows from batch to batch costs what it holds, not that times the number of batches.
+func TestArrowDictionaryGrows(t *testing.T) {
+	c := []testColumn{times(20_000), {name: "note", typ: arrow.BinaryTypes.String, coded: true}}
+	for i := range 20_000 {
+		c[1].cells = append(c[1].cells, fmt.Sprintf("word %032d", i))
+	}
+	src := columnarSource(t, "a.arrows", writeArrow(t, c, true, 100))
+	s, err := NewSurvey(t.Context(), []Source{src}, Options{Jobs: 2})
+	require.NoError(t, err)
+	s.chunk = 1
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	n := 0
+	_, err = s.Read(t.Context(), Plan{Ticker: -1, Time: 0, Texts: []int{1}}, func(b *Batch) error {
+		for i, code := range b.Texts {
+			require.Equal(t, c[1].cells[n+i], b.Dict[code])
+		}
+		n += b.Rows
+		return nil
+	})
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.Equal(t, 20_000, n)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(48<<20))
+}
+
+// The first group always has room; those behind it wait for it, and what no group may have is an error.
+func TestHeldBytes(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	h := newHeldBytes(ctx)
+	first, second, third := h.begin(), h.begin(), h.begin()
+	require.NoError(t, second.add(mostHeld-10))
+	require.NoError(t, first.add(mostHeld-10))
+	require.ErrorContains(t, first.add(11), "takes more than 2048 MiB")
+	require.ErrorContains(t, third.add(mostHeld+1), "takes more than 2048 MiB")
+	waited := make(chan error, 1)
+	go func() { waited <- third.add(20) }()
+	first.end()
+	select {
+	case err := <-waited:
+		require.Fail(t, "there was no room", "%v", err)
+	case <-time.After(10 * time.Millisecond):
+	}
+	second.end()
+	require.NoError(t, <-waited)
+	require.Equal(t, int64(20), h.total)
+	fourth := h.begin()
+	go func() { waited <- fourth.add(mostHeld) }()
+	cancel()
+	require.ErrorIs(t, <-waited, context.Canceled)
+	require.NoError(t, (*groupBytes)(nil).add(mostHeld+1))
 }
 
 // A page that lacks its checksum's bytes is refused.

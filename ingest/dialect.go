@@ -526,3 +526,9 @@ func (s *Survey) text(source int) *textFormat {
 	}
 	return nil
 }
+
+// text reports whether the layout is that of a text.
+func (l *layout) text() bool {
+	_, ok := l.format.(*textFormat)
+	return ok
+}

@@ -20,7 +20,7 @@
 // of another width and lines that begin with # are left out. The delimiter is that
 // of , tab ; and | by which most cells of the first lines become numbers and
 // dates, or that of a first line sep=; for Excel. Cells may be quoted as in RFC
-// 4180, with line breaks inside. Lines end in LF or CRLF, or in CR if there is no
+// 4180, with line breaks inside, of which CR LF becomes LF. Lines end in LF or CRLF, or in CR if there is no
 // LF at all; blank lines are skipped. A row is at most 1 MiB.
 //
 // Rows may end with a delimiter that the header lacks, or the header with one that
@@ -71,7 +71,9 @@
 // by one goroutine at a time, slice by slice; a slice whose columns are all there
 // becomes a batch. So what is held is a few slices, and of each column of a group
 // one page and a dictionary, whose sizes are checked against the bytes there are:
-// at most 256 MiB a page, 1 GiB the pages of a group, 64 MiB the texts of a slice.
+// at most 256 MiB a page, 256 MiB the dictionaries of an Arrow file, 64 MiB the texts
+// of a slice. Several groups are read at once while all of them hold less than 2 GiB;
+// one that needs more is refused.
 // The packages that decode run in these goroutines only; what panics in them is an
 // *UnusableError.
 //

@@ -325,10 +325,15 @@ type parquetGroup struct {
 	p    *parquetFile
 	at   int
 	meta *metadata.RowGroupMetaData
-	held heldBytes
+	held *groupBytes
 }
 
 func (g *parquetGroup) rows() int64 { return g.meta.NumRows() }
+
+func (g *parquetGroup) count(held *groupBytes) error {
+	g.held = held
+	return nil
+}
 
 // columnBuffers is what the package's readers share.
 var columnBuffers = sync.Pool{New: func() any { return memory.NewResizableBuffer(memory.DefaultAllocator) }}
@@ -365,7 +370,7 @@ func (g *parquetGroup) column(i int) (columnReader, error) {
 		return nil, fmt.Errorf("row group %d claims bytes outside the file", g.at+1)
 	}
 	pages := &pageReader{f: g.p.f, at: from, end: from + c.TotalCompressedSize(), values: c.NumValues(), codec: c.Compression(),
-		levels: descr.MaxDefinitionLevel() > 0, held: &g.held}
+		levels: descr.MaxDefinitionLevel() > 0, held: g.held}
 	switch descr.PhysicalType() {
 	case parquet.Types.Int32, parquet.Types.Float:
 		pages.fixed = 4

@@ -24,10 +24,10 @@ import (
 
 const (
 	mostPage       = 256 << 20 // bytes of a page, decompressed or not
-	mostPages      = 1 << 30   // bytes of the pages of a row group that are held at once
 	mostPageHeader = 16 << 20
 	mostPooled     = 4 << 20 // bytes of a buffer that is kept for another page
 	mostDelta      = 1 << 16 // values in a block of DELTA_BINARY_PACKED; writers use 128
+	sliceBytes     = 24      // of a []byte without what it points to
 )
 
 // pageReader reads the pages of a column. It takes the place of the package's
@@ -41,7 +41,8 @@ type pageReader struct {
 	codec    codecs.Compression
 	levels   bool // cells may be missing
 	fixed    int  // bytes of a cell; 0 where they vary
-	held     *heldBytes
+	held     *groupBytes
+	counted  int64 // of the page, in held
 	dict     bool
 	page     file.Page
 	size     int // of the page
@@ -77,21 +78,6 @@ func giveBuffer(b []byte) {
 func (r *pageReader) close() {
 	giveBuffer(r.buf)
 	r.buf, r.page, r.values = nil, nil, 0
-}
-
-// heldBytes counts the bytes of the pages of a row group.
-type heldBytes struct {
-	mu sync.Mutex
-	n  int64
-}
-
-func (h *heldBytes) add(n int) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.n += int64(n); h.n > mostPages {
-		return tooMuch("write it with smaller pages", "the pages of its columns take more than %d MiB at once", mostPages>>20)
-	}
-	return nil
 }
 
 func (r *pageReader) Page() file.Page { return r.page }
@@ -141,6 +127,9 @@ func (r *pageReader) next() error {
 		}
 		plain = h.defBytes + h.repBytes
 	}
+	if err := r.count(&h); err != nil {
+		return err
+	}
 	stored := takeBuffer(int(h.stored))
 	var out []byte
 	if _, err := r.f.ReadAt(stored, at); err != nil {
@@ -166,13 +155,6 @@ func (r *pageReader) next() error {
 			return err
 		}
 		giveBuffer(stored)
-	}
-	grown := cap(out)
-	if h.kind != dictionaryPage {
-		grown -= cap(r.buf)
-	}
-	if err := r.held.add(grown); err != nil {
-		return err
 	}
 	r.size, r.encoding = len(out), parquet.Encoding(h.encoding)
 	page := memory.NewBufferBytes(out)
@@ -218,6 +200,22 @@ func (r *pageReader) next() error {
 	}
 	r.page = file.NewDataPageV1(page, int32(h.values), parquet.Encoding(h.encoding), parquet.Encoding(h.defLevels), parquet.Encoding(h.repLevels), int32(h.size))
 	return nil
+}
+
+// count counts what a page is going to take: its bytes, and what the package makes
+// of it at once. It takes the place of the page before, but for a dictionary.
+func (r *pageReader) count(h *pageHeader) error {
+	n := h.size
+	switch encoding := parquet.Encoding(h.encoding); {
+	case h.kind == dictionaryPage && r.fixed == 0:
+		return r.held.add(n + sliceBytes*min(h.values, h.size/4))
+	case h.kind == dictionaryPage:
+		return r.held.add(2 * n)
+	case encoding == parquet.Encodings.DeltaLengthByteArray || encoding == parquet.Encodings.DeltaByteArray:
+		n += 8 * h.values // two lengths
+	}
+	n, r.counted = n-r.counted, n
+	return r.held.add(n)
 }
 
 // header reads the next page's header and goes on behind it.

@@ -23,6 +23,7 @@ const (
 	toFloat action = iota
 	toMask
 	toTicker
+	toPart // of a ticker in several columns
 	toTime
 	toDate
 	toClock
@@ -71,8 +72,10 @@ type parser struct {
 	saved   []ColumnStats
 	date    []byte // of a row whose time is in two cells
 	clock   []byte
-	half    bool  // one of them was read
-	named   int64 // the time in the source's name
+	half    bool     // one of them was read
+	parts   [][]byte // of a ticker in several columns
+	missing int      // parts of the row that were not read yet
+	named   int64    // the time in the source's name
 	twice   int64
 	out     *result
 }
@@ -80,7 +83,13 @@ type parser struct {
 func newParser(s *Survey, p *Plan, formats []timeFormat) *parser {
 	q := &parser{s: s, p: p, skip: s.o.SkipBad, uses: make([][]use, len(s.Columns)), codes: map[string]uint32{}}
 	add := func(column int, a action, at int) { q.uses[column] = append(q.uses[column], use{a, at}) }
-	if p.Ticker >= 0 {
+	switch {
+	case len(p.Qualifiers) > 0:
+		q.parts = make([][]byte, 1+len(p.Qualifiers))
+		for i, c := range slices.Concat([]int{p.Ticker}, p.Qualifiers) {
+			add(c, toPart, i)
+		}
+	case p.Ticker >= 0:
 		add(p.Ticker, toTicker, 0)
 	}
 	switch {
@@ -338,7 +347,7 @@ type mark struct {
 func (q *parser) begin(line int64) mark {
 	b := &q.out.batch
 	m := mark{len(b.Line), len(b.Tickers), len(b.Times), len(b.Cells), len(b.Stamps), len(b.Texts), len(b.Doubles), len(b.Dict), q.twice}
-	q.half = false
+	q.half, q.missing = false, len(q.parts)
 	b.Line = append(b.Line, line)
 	if q.p.NameDate {
 		b.Times = append(b.Times, q.named)
@@ -401,14 +410,22 @@ func (q *parser) cell(column int, uses []use, cell []byte, cells []float32) *Row
 			}
 			cells[u.at] = f
 		case toTicker:
-			if reason := tickerFault(cell); reason != "" {
-				hint := hintSkip
-				if !utf8.Valid(cell) {
-					hint = hintEncoding
-				}
-				return q.fault(column, cell, "is a ticker that "+reason, hint)
+			if err := q.ticker(column, cell); err != nil {
+				return err
 			}
-			b.Tickers = append(b.Tickers, q.code(cell))
+		case toPart:
+			switch {
+			case len(cell) == 0:
+				return q.fault(column, cell, "is a part of a ticker that is empty", hintSkip)
+			case u.at > 0 && bytes.IndexByte(cell, '/') >= 0:
+				return q.fault(column, cell, "holds a slash, which joins the columns of a ticker", "name this column first in --ticker")
+			}
+			q.parts[u.at] = append(q.parts[u.at][:0], cell...)
+			if q.missing--; q.missing == 0 {
+				if err := q.ticker(column, bytes.Join(q.parts, []byte("/"))); err != nil {
+					return err
+				}
+			}
 		case toTime:
 			ns, reason := q.time.parse(cell)
 			if reason != "" {
@@ -455,6 +472,19 @@ func (q *parser) cell(column int, uses []use, cell []byte, cells []float32) *Row
 			}
 		}
 	}
+	return nil
+}
+
+// ticker stores a row's ticker, which the column completes.
+func (q *parser) ticker(column int, t []byte) *RowError {
+	if reason := tickerFault(t); reason != "" {
+		hint := hintSkip
+		if !utf8.Valid(t) {
+			hint = hintEncoding
+		}
+		return q.fault(column, t, "is a ticker that "+reason, hint)
+	}
+	q.out.batch.Tickers = append(q.out.batch.Tickers, q.code(t))
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,46 @@ func TestRowsWithoutTime(t *testing.T) {
 	require.Equal(t, []float64{1, 1, 2, 2, 4, 4}, got)
 }
 
+// A ticker of several columns has its parts in the order of the plan, whatever that of the columns, and no two of
+// different parts are the same.
+func TestTickerOfSeveralColumns(t *testing.T) {
+	read := func(o Options, name string, text []byte, columns ...string) (got []string, skipped int64, err error) {
+		s := surveyOf(t, name, text, o)
+		p := Plan{Ticker: s.Index(columns[0]), Time: -1, Floats: []int{s.Index("x")}}
+		for _, c := range columns[1:] {
+			p.Qualifiers = append(p.Qualifiers, s.Index(c))
+		}
+		stats, err := s.Read(t.Context(), p, func(b *Batch) error {
+			for _, code := range b.Tickers {
+				got = append(got, b.Dict[code])
+			}
+			return nil
+		})
+		if err == nil {
+			skipped = stats.Skipped
+		}
+		return got, skipped, err
+	}
+	text := []byte("venue,x,sym,no\nNA,1,BTC/USDT,007\n\"b,c\",2,A,1\n,3,A,2\nNA,4,BTC/USDT,007\nd/e,5,A,1\nNA,6,,1\nNA,7,A ,1\n")
+	_, _, err := read(Options{}, "in.csv", text, "sym", "venue")
+	require.ErrorContains(t, err, `in.csv:4: column "venue": is a part of a ticker that is empty`)
+	got, skipped, err := read(Options{SkipBad: true}, "in.csv", text, "sym", "venue", "no")
+	require.NoError(t, err)
+	require.Equal(t, []string{"BTC/USDT/NA/007", "A/b,c/1", "BTC/USDT/NA/007", "A /NA/1"}, got)
+	require.EqualValues(t, 3, skipped)
+	_, _, err = read(Options{}, "in.csv", []byte("sym,pair,x\nA,B,1\nA,B/C,2\n"), "sym", "pair")
+	require.ErrorContains(t, err, `in.csv:3: column "pair": "B/C" holds a slash, which joins the columns of a ticker; name this column first in --ticker`)
+	_, _, err = read(Options{}, "in.csv", []byte("sym,pair,x\n"+strings.Repeat("A", 200)+","+strings.Repeat("B", 55)+",1\n"), "sym", "pair")
+	require.ErrorContains(t, err, "is a ticker that has 256 bytes, more than 255")
+
+	columns := []testColumn{{name: "sym", typ: arrow.BinaryTypes.String, coded: true, cells: []any{"A", "A", "B", "B"}}, {name: "no", typ: arrow.PrimitiveTypes.Int64, cells: []any{int64(1), int64(2), int64(1), int64(1)}}, numbers("x", 1.0, 2.0, 3.0, 4.0)}
+	for name, table := range map[string][]byte{"in.arrow": writeArrow(t, columns, false, 3), "in.parquet": writeParquet(t, columns, 3)} {
+		got, _, err = read(Options{}, name, table, "sym", "no")
+		require.NoError(t, err)
+		require.Equal(t, []string{"A/1", "A/2", "B/1", "B/1"}, got, name)
+	}
+}
+
 func TestTimeInTheName(t *testing.T) {
 	zone, err := time.LoadLocation("America/New_York")
 	require.NoError(t, err)
@@ -86,7 +127,7 @@ func TestTimeInTheName(t *testing.T) {
 		require.ErrorAs(t, err, &unusable)
 		require.ErrorContains(t, err, says)
 	}
-	for _, p := range []Plan{{Time: -2}, {Time: 0, NameDate: true}, {Time: -1, Clock: []int{1}}, {Time: -1, Doubles: []int{2}}} {
+	for _, p := range []Plan{{Time: -2}, {Time: 0, NameDate: true}, {Time: -1, Clock: []int{1}}, {Time: -1, Doubles: []int{2}}, {Ticker: -1, Qualifiers: []int{0}}, {Qualifiers: []int{2}}} {
 		_, err := s.Read(context.Background(), p, nil)
 		require.ErrorContains(t, err, "ingest: plan")
 	}

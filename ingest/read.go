@@ -11,9 +11,12 @@ import (
 // Plan says which columns to read and as what. Columns are indices into
 // Survey.Columns; one column may have several uses.
 type Plan struct {
-	Ticker int   // or -1: the ticker is Survey.Ticker
-	Time   int   // -1: rows have no time; else never missing; of times of day, if Options.TimeFormat is one: their date is in the file's name
-	Clock  []int // none, or the column of the time of day, where Time is that of the date
+	Ticker int // or -1: the ticker is Survey.Ticker
+	// Qualifiers are columns whose cells tell tickers of one name apart and are put behind it, each after a slash, as in
+	// BTC/USDT/kraken. They hold no slash themselves, so that other cells make another ticker.
+	Qualifiers []int
+	Time       int   // -1: rows have no time; else never missing; of times of day, if Options.TimeFormat is one: their date is in the file's name
+	Clock      []int // none, or the column of the time of day, where Time is that of the date
 	// NameDate makes the time that of Survey.NameTime. Time is -1 then.
 	NameDate bool
 	Floats   []int  // in the order of Batch.Cells
@@ -46,7 +49,7 @@ func (p *Plan) check(columns int) error {
 	if p.Time == -1 && len(p.Clock) > 0 {
 		return errors.New("ingest: plan names a column for the time of day, and none for the date")
 	}
-	for _, c := range slices.Concat([]int{max(p.Time, 0)}, p.Clock, p.Floats, p.Times, p.Texts, p.Doubles) {
+	for _, c := range slices.Concat([]int{max(p.Time, 0)}, p.Clock, p.Qualifiers, p.Floats, p.Times, p.Texts, p.Doubles) {
 		if c < 0 || c >= columns {
 			return fmt.Errorf("ingest: plan names column %d of %d", c, columns)
 		}
@@ -62,6 +65,9 @@ func (p *Plan) check(columns int) error {
 	}
 	if p.Ticker < -1 || p.Ticker >= columns {
 		return fmt.Errorf("ingest: plan names column %d of %d as ticker", p.Ticker, columns)
+	}
+	if p.Ticker == -1 && len(p.Qualifiers) > 0 {
+		return errors.New("ingest: plan completes tickers that no column has")
 	}
 	if len(p.Masks) != 0 && len(p.Masks) != len(p.Floats) {
 		return fmt.Errorf("ingest: plan has %d masks for %d floats", len(p.Masks), len(p.Floats))
@@ -154,7 +160,7 @@ func (s *Survey) Read(ctx context.Context, p Plan, yield func(*Batch) error) (*S
 		return nil
 	})
 	if err == nil && stats.Rows == 0 {
-		err = errNoRow(s.Sources)
+		err = errNoRow(s.Sources, slices.ContainsFunc(s.layouts, func(l *layout) bool { return l == nil || l.text() }))
 		if stats.Skipped > 0 {
 			err = &UnusableError{Reason: fmt.Sprintf("none of the %d rows can be read; the first: %s", stats.Skipped, stats.FirstSkipped)}
 		}
@@ -169,7 +175,7 @@ func (s *Survey) Read(ctx context.Context, p Plan, yield func(*Batch) error) (*S
 // workers, and calls consume with each in order, from the calling goroutine.
 func (s *Survey) run(ctx context.Context, worker func() *parser, read func(n int), consume func(*unit) error) error {
 	ctx, cancel := context.WithCancel(ctx)
-	x := &splitter{ctx: ctx, chunk: s.chunk, uses: worker().uses, read: read}
+	x := &splitter{ctx: ctx, chunk: s.chunk, uses: worker().uses, read: read, held: newHeldBytes(ctx)}
 	var wg sync.WaitGroup
 	defer func() {
 		cancel()
@@ -274,6 +280,7 @@ type splitter struct {
 	uses  [][]use            // what is wanted of each survey column
 	tail  []byte             // scratch of textFormat
 	files []*sharedFile      // of columnar sources
+	held  *heldBytes         // by their groups
 
 	// The source that is split.
 	source int

@@ -196,7 +196,10 @@ func (w *rewriter) end() error {
 	case escaped:
 		w.cell = append(w.cell, w.d.escape)
 		w.emit()
-	case inCell, behindQuotes:
+	case inCell:
+		w.cell = bytes.TrimSuffix(w.cell, []byte("\r"))
+		w.emit()
+	case behindQuotes:
 		w.emit()
 	}
 	return io.EOF

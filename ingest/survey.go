@@ -172,7 +172,7 @@ func NewSurvey(ctx context.Context, srcs []Source, o Options) (*Survey, error) {
 	s := &Survey{Sources: slices.Clone(srcs), o: o, chunk: chunkSize, layouts: make([]*layout, len(srcs))}
 	first := slices.IndexFunc(samples, func(m *sample) bool { return m.layout != nil })
 	if first < 0 || !slices.ContainsFunc(samples, func(m *sample) bool { return m.rows > 0 || !m.whole }) {
-		return nil, errNoRow(srcs)
+		return nil, errNoRow(srcs, slices.ContainsFunc(samples, func(m *sample) bool { return m.layout == nil || m.layout.text() }))
 	}
 	for _, c := range samples[first].columns {
 		s.Columns = append(s.Columns, Column{Name: c.Name, Unnamed: c.Unnamed, Unused: c.Unused, Constant: true, Same: true})
@@ -212,11 +212,14 @@ func NewSurvey(ctx context.Context, srcs []Source, o Options) (*Survey, error) {
 	return s, nil
 }
 
-// errNoRow is the error of inputs that together hold no row.
-func errNoRow(srcs []Source) error {
-	e := &UnusableError{Reason: "the inputs hold no row", Hint: "each file needs a header and rows below it"}
+// errNoRow is the error of inputs that together hold no row; text says that one may be a text.
+func errNoRow(srcs []Source, text bool) error {
+	e := &UnusableError{Reason: "the inputs hold no row", Hint: "look at what wrote them"}
 	if len(srcs) == 1 {
-		e.Path, e.Reason = srcs[0].Path, "holds no row"
+		e.Path, e.Reason, e.Hint = srcs[0].Path, "holds no row", "look at what wrote it"
+	}
+	if text {
+		e.Hint = "a text needs a header and rows below it"
 	}
 	return e
 }

@@ -128,7 +128,9 @@ func TestTimeColumn(t *testing.T) {
 		require.Equal(t, want, s.Columns[i].Name)
 	}
 	for header, want := range map[string]string{
-		"x,y\n1,2": `the columns are "x", "y"; name the time column with --time`, "date,time,x\n2013-02-08,noon,1": `"date", "time"`, "date,time,x\n2013-02-08 09:30,09:30,1": `"date", "time"`, "date,time,x\n2013-02-08,2013-02-08,1": `"date", "time"`, "a,b,x\n2013-02-08,2013-02-08,1": `"a", "b"`,
+		"x,y\n1,2":                         `the columns are "x", "y"; name the time column with --time; if there is none, add one`,
+		"s,t\nA,2020-01-02\nB,2020-01-03Z": `column "t" begins like one, with "2020-01-02"; --time "t" says what is wrong with the rest`,
+		"date,time,x\n2013-02-08,noon,1":   `"date", "time"`, "date,time,x\n2013-02-08 09:30,09:30,1": `"date", "time"`, "date,time,x\n2013-02-08,2013-02-08,1": `"date", "time"`, "a,b,x\n2013-02-08,2013-02-08,1": `"a", "b"`,
 	} {
 		s, err := survey(t, Options{}, "a.csv", header+"\n")
 		require.NoError(t, err)

@@ -52,7 +52,16 @@ func (s *Survey) TimeColumn() (int, error) {
 			all[i] = c.Name
 		}
 		e.Reason = "no column is named like a time or holds times; the columns are " + quoteAll(all)
-		e.Hint = "name the time column with --time"
+		e.Hint = "name the time column with --time; if there is none, add one"
+		for i, c := range s.Columns {
+			if c.Kind != Text || len(s.samples[i]) == 0 {
+				continue
+			}
+			if one := s.samples[i][0].text; shapeOf(trim([]byte(one))).family != noFamily {
+				e.Hint = fmt.Sprintf("column %q begins like one, with %q; --time %q says what is wrong with the rest", clip(c.Name), one, c.Name)
+				break
+			}
+		}
 	default:
 		e.Reason = "the time may be in any of the columns " + quoteAll(names)
 		e.Hint = "name one with --time, or that of the date with --time and that of the time of day with --time-of-day"

@@ -131,7 +131,7 @@ Files that don't say what they hold are of a preset, or their columns are given 
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.Output, "output", "o", "", "the store to write, `OUT`")
-	f.StringVar(&o.Ticker, "ticker", "", "take tickers from column `COL` (default: from the files' names)")
+	f.StringVar(&o.Ticker, "ticker", "", "take tickers from column `COL`, or with COL,COL from several, as in BTC/USDT/kraken (default: from the files' names)")
 	f.BoolVar(&fromName, "ticker-from-name", false, "take tickers from the files' names, as without --ticker")
 	f.StringVar(&o.Time, "time", "", "take times from column `COL` (default: found by name or content)")
 	f.StringVar(&o.TimeOfDay, "time-of-day", "", "take the time of day from column `COL`, and from --time only the date (default: found by its name and cells, unless --time is given)")

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -76,6 +77,8 @@ func TestOpenRefuses(t *testing.T) {
 		"\xfd7zXZ\x00":                  {"", "is compressed in a way that is not supported"},
 		"\xd0\xcf\x11\xe0":              {"", "an old Office document; export it as CSV"},
 		"<!DOCTYPE html>":               {"", "is a web page"},
+		`{"date": "2020-01-02"}`:        {"", "is JSON, not a table; write it as CSV or Parquet first"},
+		"[\n  {":                        {"", "is JSON"},
 		"\xff\xfea\x00b":                {"", "its UTF-16 text is cut short"},
 		"\xff\xfea\x00\x00\xd8a\x00":    {"", "line 1 holds half a character of UTF-16"},
 		"\xff\xfea\x00\n\x00\x00\xd8":   {"", "line 2 holds half a character of UTF-16"},
@@ -253,6 +256,28 @@ func TestZipRefuses(t *testing.T) {
 		},
 	} {
 		require.ErrorContains(t, try(change), want)
+	}
+}
+
+// An archive with many files is read, or its directory is too long: where its files are found is no part of that.
+func TestZipLongDirectory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.zip")
+	refused := false
+	for length := 65_100; !refused; length += 16 {
+		var buf bytes.Buffer
+		w := zip.NewWriter(&buf)
+		for i := range 256 {
+			_, err := w.CreateHeader(&zip.FileHeader{Name: fmt.Sprintf("%0*d.csv", length, i), Method: zip.Store})
+			require.NoError(t, err)
+		}
+		require.NoError(t, w.Close())
+		require.NoError(t, os.WriteFile(path, buf.Bytes(), 0o600))
+		srcs, _, err := Sources([]string{path})
+		if refused = err != nil; refused {
+			require.ErrorContains(t, err, "a zip archive whose directory is longer than 16 MiB; unpack it first")
+		} else {
+			require.Len(t, srcs, 256)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/wstore/wstore/format"
@@ -161,6 +162,7 @@ func (c *conversion) fill(stats *ingest.Stats) {
 	c.columns(stats)
 	r.Gaps = slices.DeleteFunc(r.Gaps, func(g Gap) bool { return gapLength(&g) == r.step })
 	r.Hints = append(r.Hints, c.plan.hints...)
+	c.blanks()
 	for _, col := range r.Columns {
 		if col.Missing == r.RowsRead && col.Filled == 0 {
 			r.Hints = append(r.Hints, fmt.Sprintf("column %q of group %q holds no value: no window that needs it exists; choose others with --columns", col.Name, col.Group))
@@ -168,6 +170,26 @@ func (c *conversion) fill(stats *ingest.Stats) {
 	}
 	if len(r.Gaps) > 0 && !slices.ContainsFunc(c.plan.breaks, func(b format.BreakSet) bool { return b.Kind == format.BreakGap }) {
 		r.Hints = append(r.Hints, "windows cross gaps; --max-gap, such as --max-gap 5d, makes breaks of them")
+	}
+}
+
+// blanks reports a ticker that is another one with blanks around it: it stays what it is, but is seldom meant.
+func (c *conversion) blanks() {
+	same, first := 0, ""
+	for _, s := range c.table.all() {
+		bare := strings.TrimSpace(s.name)
+		if bare == s.name || c.table.series[bare] == nil {
+			continue
+		}
+		if same++; same == 1 {
+			first = fmt.Sprintf("tickers %q and %q differ only by blanks", bare, s.name)
+		}
+	}
+	switch {
+	case same == 1:
+		c.report.Hints = append(c.report.Hints, first)
+	case same > 1:
+		c.report.Hints = append(c.report.Hints, fmt.Sprintf("%s, and so do %d more", first, same-1))
 	}
 }
 

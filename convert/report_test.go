@@ -180,3 +180,10 @@ func TestReportedWindows(t *testing.T) {
 	r, _ = run(t, convert.Options{Inputs: []string{prices}, Ticker: "Name", Columns: []string{}, Groups: []convert.Group{{Name: "p", Columns: []string{"open"}}}, Lookback: 470})
 	require.Equal(t, 100, r.Lookback.Windows, "of the first group, if there are no features")
 }
+
+func TestTickersThatDifferByBlanks(t *testing.T) {
+	path := write(t, t.TempDir(), "a.csv", "ticker,date,x\nA,2020-01-01,1\nA ,2020-01-01,2\nB ,2020-01-01,2\n")
+	r, s := run(t, convert.Options{Inputs: []string{path}, Ticker: "ticker", Align: 64})
+	require.Equal(t, []string{"A", "A ", "B "}, s.Tickers())
+	require.Equal(t, []string{`tickers "A" and "A " differ only by blanks`}, r.Hints)
+}

@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -175,6 +176,7 @@ def main() -> None:
         sys.exit(f"{a.wstore} is not there: run make build, or give --wstore")
     if unknown := set(a.formats.split(",")) - set(NAMES):
         sys.exit(f"--formats {','.join(sorted(unknown))}: there are csv and parquet")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # so that the files go, too
     if a.quick:
         a.tickers, a.rows, a.columns, a.turns = 20, 100, 5, 1
     with tempfile.TemporaryDirectory(prefix="wstore-bench-") as temp:

@@ -16,6 +16,7 @@ import gc
 import importlib.util
 import itertools
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,7 @@ LOOKBACK = 60
 EXPERIMENTS = (20, 40, 60, 120)
 PACKAGES = ("numpy", "torch", "polars", "pyarrow", "h5py", "pylance", "datasets", "zarr", "tensorstore")
 PARTS = ("speed", "cold", "experiments")
+FIRST_BATCH = 3  # of a loader in little memory may take so many times as long as all that is measured
 WARM_UP = 4  # batches of a loader that are not counted: what is made ahead, and the start of workers
 
 # In a process of its own
@@ -154,19 +156,30 @@ def speed(a: argparse.Namespace) -> dict[str, float]:
     return out
 
 
-def cold(a: argparse.Namespace) -> dict[str, float]:
+def cold(a: argparse.Namespace) -> dict[str, Any]:
     """A shuffled epoch, or as much of it as there is time for, in as much memory as there is."""
+
+    def too_slow(*_: object) -> None:
+        raise TimeoutError
+
     c = ready(a, to_load=True)
     if a.cgroup:
         join(a.cgroup)
     c.open()
     before, windows = read_bytes(), 0
     make = c.cold(a.limit)[a.loader]
+    signal.signal(signal.SIGALRM, too_slow)
+    signal.setitimer(signal.ITIMER_REAL, FIRST_BATCH * a.seconds)
     start = time.perf_counter()
-    for x, _ in make():
-        windows += len(x)
-        if time.perf_counter() - start > a.seconds:
-            break
+    try:
+        for x, _ in make():
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            windows += len(x)
+            if time.perf_counter() - start > a.seconds:
+                break
+    except TimeoutError:
+        took = time.perf_counter() - start
+        return {"failed": f"not one batch in {took:.0f} s, so under {BATCH / took:.2g} windows/s"}
     took = time.perf_counter() - start
     return {"rate": windows / took, "whole": windows == len(c), "read": read_bytes() - before}
 
@@ -266,7 +279,7 @@ def cold_one(panel: Panel, name: str, loader: str, limit: int, seconds: float) -
         return {"failed": group.why}
     drop([panel.folder])
     more = {"loader": loader, "limit": limit, "lookback": LOOKBACK, "seconds": seconds, "cgroup": group.path}
-    most = 10 * seconds + 60
+    most = 2 * FIRST_BATCH * seconds + 60
     why = {TIMEOUT: f"not one batch in {most:.0f} s", KILLED: "ended by the system: needs more than the limit"}
     try:
         result: dict[str, Any] = child("cold", name, panel.folder, most, **more)
@@ -354,13 +367,13 @@ def measure(
     for name in with_windows if "cold" in a.parts else ():
         for loader in CONTENDERS[name](panel, LOOKBACK).cold(big.limit):
             say(f"{panel.folder.name}, cold: {name}, {loader}")
-            big.cold[f"{name}: {loader}"] = cold_one(panel, name, loader, big.limit, 20 * a.seconds)
+            big.cold[f"{name}: {loader}"] = cold_one(panel, name, loader, big.limit, 15 * a.seconds)
             keep(results)
     if "experiments" in a.parts:
         for name in with_windows[:1] if a.quick else with_windows:
             say(f"{panel.folder.name}, experiments: {name}")
-            one = experiments(panel, name, EXPERIMENTS[2:3], 6 * a.seconds)
-            big.experiments[name] = one, experiments(panel, name, EXPERIMENTS, 6 * a.seconds)
+            one = experiments(panel, name, EXPERIMENTS[2:3], 4 * a.seconds)
+            big.experiments[name] = one, experiments(panel, name, EXPERIMENTS, 4 * a.seconds)
             keep(results)
     return results
 
@@ -394,6 +407,7 @@ def main() -> None:
         sys.exit(f"--parts {','.join(sorted(unknown))}: there are {', '.join(PARTS)}")
     from report import plot, tables, write
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # so that the files go, too
     a.turns = a.turns or (1 if a.quick else 3)
     a.seconds = a.seconds or (0.05 if a.quick else 0.5)
     names = chosen(a)

@@ -9,7 +9,6 @@ from itertools import pairwise
 from math import prod
 from pathlib import Path
 from typing import Any
-from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ from torch import Tensor
 from .. import _batches
 from .._format import I64, ptr
 from .._query import columns_of
-from .._windows import _PIECE_BYTES, F32, Windows
+from .._windows import _PIECE_BYTES, F32, Windows, _Side
 from ..errors import ArgumentError
 
 # What a thread should have to copy at least.
@@ -31,7 +30,7 @@ Allocate = Callable[[tuple[int, ...]], Tensor]
 
 
 def fresh(shape: tuple[int, ...]) -> Tensor:
-    """An ordinary tensor."""
+    """Ordinary memory. What batches before had is used again by the allocator, as soon as nothing refers to it."""
     return torch.empty(shape, dtype=torch.float32, device="cpu")
 
 
@@ -40,63 +39,23 @@ def pinned(shape: tuple[int, ...]) -> Tensor:
     return torch.empty(shape, dtype=torch.float32, device="cpu", pin_memory=True)
 
 
-class _Lease:
-    """Memory as an array: whatever shares it, a view or a tensor, keeps this alive."""
-
-    __slots__ = ("__array_interface__", "__weakref__", "_of")
-
-    def __init__(self, a: F32) -> None:
-        self._of = a
-        self.__array_interface__ = a.__array_interface__
-
-
-class Ring:
-    """Buffers that are used again once no tensor is left that reads them.
-
-    Fresh memory costs more than what is copied into it, since the system clears it page by page. A buffer that was
-    taken is lent for as long as a tensor or an array shares its memory, wherever it came from: views, tensors that
-    autograd saved, `numpy()`. If all are lent the next is a fresh one, so no batch ever changes under its holder.
-    """
-
-    def __init__(self, keep: int) -> None:
-        self._keep = keep
-        self._memory: list[tuple[F32, ref[_Lease]]] = []
-
-    def take(self, shape: tuple[int, ...]) -> Tensor:
-        size = prod(shape)
-        for i, (memory, lent) in enumerate(self._memory):
-            if lent() is None:
-                del self._memory[i]
-                if memory.size >= size:
-                    return self._lend(memory, shape, size)
-                break
-        if len(self._memory) == self._keep:
-            del self._memory[0]  # its holders keep it
-        return self._lend(np.empty(size, np.float32), shape, size)
-
-    def _lend(self, memory: F32, shape: tuple[int, ...], size: int) -> Tensor:
-        lease = _Lease(memory[:size].reshape(shape))
-        self._memory.append((memory, ref(lease)))
-        return torch.from_numpy(np.asarray(lease))
-
-
 class Team:
     """Threads that copy a large batch together. They do nothing in between, and end with `close`."""
 
     def __init__(self, threads: int, begin: Callable[[], None]) -> None:
         """`begin` is called in each thread first."""
-        self._threads, self._begin = threads, begin
+        self.threads, self._begin = threads, begin
         self._process = os.getpid()
         self._pool: ThreadPoolExecutor | None = None
 
     def share(self, part: Callable[[int, int], None], n: int, nbytes: int) -> None:
         """Calls part(a, b) for ranges that make up [0, n), each in a thread, and waits for all."""
-        k = min(self._threads, n, nbytes // _SHARE_BYTES)
+        k = min(self.threads, n, nbytes // _SHARE_BYTES)
         if k < 2:
             part(0, n)
             return
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._threads - 1, "wstore-gather", self._begin)
+            self._pool = ThreadPoolExecutor(self.threads - 1, "wstore-gather", self._begin)
         bounds = [n * i // k for i in range(k + 1)]
         others = [self._pool.submit(part, a, b) for a, b in pairwise(bounds[1:])]
         try:
@@ -139,16 +98,21 @@ class Source:
         if announce:
             _batches.announce(w, r, k)
         places = self._places(r, k)
+        alone = team is None or team.threads == 1
         out: dict[str, Tensor] = {}
+        arrays: dict[str, F32] = {}
         for name, f in allocate.items():
             shape = self.shapes[name]
-            if shape is not None:
-                out[name] = f((len(r), *shape))
+            if shape is None:
+                continue
+            if f is fresh and alone and finish is None:
+                out[name] = torch.from_numpy(self._all(name, places, len(r)))
+                continue
+            out[name] = f((len(r), *shape))
+            arrays[name] = out[name].numpy()
 
         # Copied by numpy: torch's threads wait for each other spinning, and where the CPUs have something else to do,
         # such as training, a batch then takes ten times as long, or a hundred.
-        arrays = {name: t.numpy() for name, t in out.items()}
-
         def part(a: int, b: int) -> None:
             for name, values in arrays.items():
                 if finish is None:
@@ -164,7 +128,7 @@ class Source:
         if team is None:
             part(0, len(r))
         else:
-            team.share(part, len(r), sum(t.nbytes for t in out.values()))
+            team.share(part, len(r), sum(a.nbytes for a in arrays.values()))
         return out
 
     def _places(self, r: I64, k: I64) -> Any:
@@ -175,6 +139,14 @@ class Source:
         """Copies x or y of windows a to b into out[a:b]."""
         raise NotImplementedError
 
+    def _all(self, name: str, places: Any, n: int) -> F32:
+        """x or y of all n windows, in memory of its own."""
+        shape = self.shapes[name]
+        assert shape is not None
+        out = np.empty((n, *shape), np.float32)
+        self._copy(name, places, out, 0, n)
+        return out
+
 
 class Mapped(Source):
     """From the file."""
@@ -183,9 +155,16 @@ class Mapped(Source):
         return {g: s.offset[r] + k * s.step for g, s in self.windows._spots.items()}
 
     def _copy(self, name: str, places: dict[int, I64], out: F32, a: int, b: int) -> None:
+        self._side(name).many({g: o[a:b] for g, o in places.items()}, b - a, out[a:b])
+
+    def _all(self, name: str, places: dict[int, I64], n: int) -> F32:
+        # numpy copies windows that are one piece into memory of its own at once, else by way of a piece in the cache.
+        return self._side(name).many(places, n, None)
+
+    def _side(self, name: str) -> _Side:
         side = self.windows._x if name == "x" else self.windows._y
         assert side is not None
-        side.many({g: o[a:b] for g, o in places.items()}, b - a, out[a:b])
+        return side
 
 
 class Resident(Source):

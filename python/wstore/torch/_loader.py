@@ -22,7 +22,7 @@ from .._windows import Windows
 from ..errors import ArgumentError, WstoreError
 from ..orders import Tail
 from ..stats import Standardizer
-from ._gather import Allocate, Mapped, Resident, Ring, Source, Team, fill_missing, pinned, tensor
+from ._gather import Allocate, Mapped, Resident, Source, Team, fill_missing, fresh, pinned, tensor
 from ._gather import present as is_present
 
 Transform = Standardizer | Callable[[Tensor], Tensor]
@@ -120,8 +120,8 @@ class WindowLoader:
     Batches are made in this process, `prefetch` ahead by a thread (0: by the caller); with more than one of
     `threads` several copy a large batch together, which is for CPUs that training leaves idle. There are no worker
     processes, and torch's own threads are left alone. Each batch is a tuple of tensors,
-    one for each of `fields`, which also are attributes; see :class:`Batch`. They may be written to and kept: memory is
-    used again only when no tensor shares it any longer.
+    one for each of `fields`, which also are attributes; see :class:`Batch`. They may be written to and kept:
+    each has memory of its own.
 
     `order`, `seed`, `group_bytes`, `anchor`, `pad_to`, `tail` and `fields` are those of :meth:`wstore.Windows.batches`;
     the field "mask" is bool of shape (batch_size,), False where a position is padded (with `pad_to` it is of shape
@@ -390,10 +390,7 @@ class _TensorMaker(_batches._Maker):
 
     def __init__(self, of: _TensorBatches) -> None:
         super().__init__(of)
-        # For one that is made, those ahead, the consumer's, and the one before, which it may still hold.
-        self.allocate: dict[str, Allocate] = {
-            side: pinned if of.pinned else Ring(of._prefetch + 3).take for side in of.sides
-        }
+        self.allocate: dict[str, Allocate] = dict.fromkeys(of.sides, pinned if of.pinned else fresh)
         self.team = Team(of.threads, self.own_thread)
         self.count = 0
 

@@ -639,12 +639,8 @@ def write_zarr(panel: Panel, part: Path) -> None:
     data[:] = values
 
 
-@contender
-class Zarr(Rows):
-    name = "zarr"
-    what = "Zarr 3, chunks of 256 rows, not compressed; a slice for each window"
-    needs = ("zarr",)
-    group = "more"
+class ZarrRows(Rows):
+    """Of one Zarr array."""
 
     @property
     def path(self) -> Path:
@@ -652,6 +648,14 @@ class Zarr(Rows):
 
     def prepare(self) -> None:
         once(self.path, lambda part: write_zarr(self.panel, part))
+
+
+@contender
+class Zarr(ZarrRows):
+    name = "zarr"
+    what = "Zarr 3, chunks of 256 rows, not compressed; a slice for each window"
+    needs = ("zarr",)
+    group = "more"
 
     def open(self) -> None:
         super().open()
@@ -660,18 +664,11 @@ class Zarr(Rows):
 
 
 @contender
-class TensorStore(Rows):
+class TensorStore(ZarrRows):
     name = "tensorstore"
     what = "TensorStore on the same Zarr array; the reads of a batch are under way together"
     needs = ("tensorstore", "zarr")
     group = "more"
-
-    @property
-    def path(self) -> Path:
-        return self.panel.folder / "values.zarr"
-
-    def prepare(self) -> None:
-        once(self.path, lambda part: write_zarr(self.panel, part))
 
     def open(self) -> None:
         super().open()

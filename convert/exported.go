@@ -16,13 +16,13 @@ const metadataKey = "wstore"
 
 // exported is the JSON under metadataKey, which docs/export.md describes.
 type exported struct {
-	Schema int             `json:"schema"`
-	Unit   string          `json:"unit"`
-	Zone   string          `json:"zone"`
-	Ticker string          `json:"ticker"`
-	Time   string          `json:"time"`
-	Groups []exportedGroup `json:"groups"`
-	Breaks []exportedBreak `json:"breaks"`
+	Schema int          `json:"schema"`
+	Unit   string       `json:"unit"`
+	Zone   string       `json:"zone"`
+	Ticker string       `json:"ticker"`
+	Time   string       `json:"time"`
+	Groups []TableGroup `json:"groups"`
+	Breaks []TableBreak `json:"breaks"`
 	exportedLabels
 
 	unit format.Unit
@@ -40,26 +40,29 @@ type exportedAttribute struct {
 	Values map[string]json.RawMessage `json:"values"`
 }
 
-type exportedGroup struct {
-	Name    string           `json:"name"`
-	Columns []exportedColumn `json:"columns"`
+// TableGroup is a group of columns in the metadata of an exported table, which `wstore export` writes.
+type TableGroup struct {
+	Name    string        `json:"name"`
+	Columns []TableColumn `json:"columns"`
 }
 
-type exportedColumn struct {
+// TableColumn is a column there. It has one reach at most, durations in the table's unit.
+type TableColumn struct {
 	Name          string `json:"name"`
 	Role          string `json:"role"`
-	Categories    bool   `json:"categories"`
-	ReachRows     *int64 `json:"reach_rows"`
-	ReachDuration *int64 `json:"reach_duration"`
-	ReachColumn   string `json:"reach_column"`
+	Categories    bool   `json:"categories,omitempty"`
+	ReachRows     *int64 `json:"reach_rows,omitempty"`
+	ReachDuration *int64 `json:"reach_duration,omitempty"`
+	ReachColumn   string `json:"reach_column,omitempty"`
 }
 
-type exportedBreak struct {
+// TableBreak is a break set there: of a rule, or counted in a column of the table.
+type TableBreak struct {
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`
-	MaxGap int64  `json:"max_gap"`
-	Source string `json:"source"`
-	Column string `json:"column"`
+	MaxGap int64  `json:"max_gap,omitempty"`
+	Source string `json:"source,omitempty"`
+	Column string `json:"column,omitempty"`
 }
 
 // saysSchema reports whether options say what is stored.

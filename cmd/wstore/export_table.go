@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/wstore/wstore/convert"
 	"github.com/wstore/wstore/format"
 )
 
@@ -91,13 +92,13 @@ const metaKey = "wstore"
 
 // tableMeta is the JSON under metaKey, which docs/export.md describes.
 type tableMeta struct {
-	Schema int          `json:"schema"`
-	Unit   string       `json:"unit"`
-	Zone   string       `json:"zone"`
-	Ticker string       `json:"ticker"`
-	Time   string       `json:"time"`
-	Groups []tableGroup `json:"groups"`
-	Breaks []tableBreak `json:"breaks"`
+	Schema int                  `json:"schema"`
+	Unit   string               `json:"unit"`
+	Zone   string               `json:"zone"`
+	Ticker string               `json:"ticker"`
+	Time   string               `json:"time"`
+	Groups []convert.TableGroup `json:"groups"`
+	Breaks []convert.TableBreak `json:"breaks"`
 	tickerLabels
 }
 
@@ -113,40 +114,18 @@ type attribute struct {
 	Values map[string]any `json:"values"` // by ticker
 }
 
-type tableGroup struct {
-	Name    string        `json:"name"`
-	Columns []tableColumn `json:"columns"`
-}
-
-type tableColumn struct {
-	Name          string `json:"name"`
-	Role          string `json:"role"`
-	Categories    bool   `json:"categories,omitempty"`
-	ReachRows     *int64 `json:"reach_rows,omitempty"`
-	ReachDuration *int64 `json:"reach_duration,omitempty"`
-	ReachColumn   string `json:"reach_column,omitempty"`
-}
-
-type tableBreak struct {
-	Name   string `json:"name"`
-	Kind   string `json:"kind"`
-	MaxGap int64  `json:"max_gap,omitempty"`
-	Source string `json:"source,omitempty"`
-	Column string `json:"column,omitempty"`
-}
-
 // meta returns the JSON that says of the table what its columns don't.
 func (p *panel) meta() (string, error) {
 	schema := p.s.Meta().Schema
 	m := tableMeta{
 		Schema: jsonSchema, Unit: schema.Unit.String(), Zone: schema.Zone, Ticker: p.names.ticker, Time: p.names.time,
-		Breaks: []tableBreak{}, tickerLabels: p.labels(),
+		Breaks: []convert.TableBreak{}, tickerLabels: p.labels(),
 	}
 	places := schema.Places()
 	for _, g := range schema.Groups {
-		group := tableGroup{Name: g.Name}
+		group := convert.TableGroup{Name: g.Name}
 		for _, c := range g.Columns {
-			out := tableColumn{Name: c.Name, Role: c.Role.String(), Categories: p.categories[c.Name] != nil}
+			out := convert.TableColumn{Name: c.Name, Role: c.Role.String(), Categories: p.categories[c.Name] != nil}
 			switch c.ReachKind {
 			case format.ReachRows:
 				out.ReachRows = &c.Reach
@@ -161,7 +140,7 @@ func (p *panel) meta() (string, error) {
 		m.Groups = append(m.Groups, group)
 	}
 	for i, b := range schema.Breaks {
-		m.Breaks = append(m.Breaks, tableBreak{b.Name, b.Kind.String(), b.MaxGap, b.Source, p.names.breaks[i]})
+		m.Breaks = append(m.Breaks, convert.TableBreak{Name: b.Name, Kind: b.Kind.String(), MaxGap: b.MaxGap, Source: b.Source, Column: p.names.breaks[i]})
 	}
 	var text strings.Builder
 	err := writeJSON(&text, m)
